@@ -1,0 +1,35 @@
+# make demo: see memory work, offline.  make test: the whole suite.  Both need Python 3.11, make and a package registry.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PYTEST_ARGS ?=
+TEST_TIMEOUT ?= 60
+
+.PHONY: demo test lint docs crash clean
+
+$(VENV)/demo.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,fast]'
+	touch $@
+
+$(VENV)/dev.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' -c constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
+	touch $@ $(VENV)/demo.stamp
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/python examples/compacting_desk.py --offline
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest --timeout $(TEST_TIMEOUT) $(PYTEST_ARGS)
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+	$(BIN)/deptry .
+
+clean:
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,236 @@
+"""What a memory strategy is: the base class and the frozen records that pass through it.
+
+A strategy decides what an agent sees of the past. ``build_context`` runs before the agent's loop, ``update_memory``
+after each Tern, ``compress`` when a person asks for it. Strategy objects hold no state of a thread: everything they
+need comes in the record.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar, overload, runtime_checkable
+
+from pydantic import BaseModel
+
+from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def utc_now() -> datetime:
+    """The current moment, aware and in UTC."""
+    return datetime.now(UTC)
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Counts text tokens. One object serves all strategies of an agent, so that no two disagree."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the encoding; stored beside every count."""
+        ...
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text. Never raises, whatever the text holds."""
+        ...
+
+    def truncate(self, text: str, limit: int) -> str:
+        """The longest prefix of ``text`` with at most ``limit`` tokens."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a strategy reads.
+
+    Attributes:
+        terns: Newest Terns of the thread; None = the agent's ``history_limit``.
+        messages: Newest messages of the agent's own conversation; 0 = none.
+        summaries: Latest active summaries; None = the agent's ``history_summaries``.
+    """
+
+    terns: int | None = None
+    messages: int = 0
+    summaries: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What fits.
+
+    Attributes:
+        window: The model's context window in tokens, None when unknown.
+        reply_reserve: Tokens kept free for the answer.
+        overhead: Tokens of system text and tool schemas.
+        counter: The token counter of the agent's model.
+    """
+
+    window: int | None = None
+    reply_reserve: int = 0
+    overhead: int = 0
+    counter: TokenCounter | None = None
+
+    @property
+    def free(self) -> int | None:
+        """Tokens left for the view, None when the window is unknown."""
+        return None if self.window is None else self.window - self.reply_reserve - self.overhead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A range of the log that the view does not show, and why.
+
+    Attributes:
+        first: First Tern or message left out.
+        last: Last one.
+        reason: Stable word such as ``beyond_reach`` or ``over_window``.
+        unit: ``turns`` or ``messages``.
+    """
+
+    first: int
+    last: int
+    reason: str
+    unit: str = "turns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryView:
+    """What an agent is to see of the past.
+
+    Attributes:
+        history: Terns shown as question and answer, oldest first.
+        summaries: Summaries shown before them, oldest first.
+        messages: An exact list of messages instead of ``history``; None = use ``history``.
+        recalled: Texts from elsewhere (facts, search hits); the framework fences them as data.
+        system_addendum: Text added at the end of the system prompt.
+        left_out: What the strategy knows that it left out; the runner adds the rest.
+    """
+
+    history: tuple[Tern, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    messages: tuple[Message, ...] | None = None
+    recalled: tuple[str, ...] = ()
+    system_addendum: str = ""
+    left_out: tuple[LeftOut, ...] = ()
+
+
+OlderMessages = Callable[[int, int], Awaitable[tuple[Message, ...]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryContext:
+    """All that a strategy may know when it builds a view. Only ``thread_id`` is required.
+
+    Attributes:
+        thread_id: The thread.
+        owner: The thread's owner, None when it has none.
+        agent: Name of the agent that is about to run.
+        now: Aware UTC.
+        task: The current task as text.
+        history: The newest ``reach.terns`` finished Terns, oldest first, whether or not summarised.
+        summaries: The latest ``reach.summaries`` active summaries, oldest first.
+        blocks: The blocks that touch ``history`` and what became of their summaries, oldest first.
+        messages: The newest ``reach.messages`` messages of this agent's own conversation, oldest first.
+        budget: Window, reply reserve, fixed overhead and counter.
+        call_index: 0 before the loop; then the number of the model call within the Tern.
+        previous: The view of the previous call of this Tern, None at the first.
+        load_older: How ``older_messages`` reads; None = there are none.
+    """
+
+    thread_id: str
+    owner: str | None = None
+    agent: str = ""
+    now: datetime = field(default_factory=utc_now)
+    task: str = ""
+    history: tuple[Tern, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    messages: tuple[Message, ...] = ()
+    budget: Budget = Budget()
+    call_index: int = 0
+    previous: MemoryView | None = None
+    load_older: OlderMessages | None = None
+
+    async def older_messages(self, before: int, limit: int) -> tuple[Message, ...]:
+        """The ``limit`` newest messages of this agent's conversation with a number below ``before``, oldest first."""
+        return () if self.load_older is None else await self.load_older(before, limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTurn:
+    """A finished Tern, as ``update_memory`` gets it.
+
+    Attributes:
+        thread_id: The thread.
+        owner: The thread's owner, None when it has none.
+        agent: The agent that answered.
+        now: Aware UTC.
+        tern: The finished Tern.
+        messages: What the agents that use this strategy said in it; () for an agent that did not run.
+        idempotency_key: The same at every retry for this Tern: use it to write once.
+    """
+
+    thread_id: str
+    owner: str | None = None
+    agent: str = ""
+    now: datetime = field(default_factory=utc_now)
+    tern: Tern = Tern(number=0, task="")
+    messages: tuple[Message, ...] = ()
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUpdate:
+    """What ``update_memory`` reports: costs of its own that no ``MemoryModel`` booked."""
+
+    usage: tuple[UsageRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressReport:
+    """What Compact did.
+
+    Attributes:
+        compressed_messages: Messages (window memory) or Terns (turn memory) that summaries now cover in addition.
+        summaries: The summaries that were written.
+    """
+
+    compressed_messages: int = 0
+    summaries: tuple[Summary, ...] = ()
+
+
+class MemoryModel(ABC):
+    """A model that a strategy may call; ask for it in the constructor.
+
+    Calls are limited, booked in the Tern's usage and traced. They never reach the user's stream.
+    """
+
+    @overload
+    async def generate(self, prompt: str, output: None = None) -> str: ...
+    @overload
+    async def generate(self, prompt: str, output: type[ModelT]) -> ModelT: ...
+    @abstractmethod
+    async def generate(self, prompt: str, output: Any = None) -> Any:
+        """Answer ``prompt`` as text, or as an instance of the pydantic model ``output``."""
+
+
+class BaseMemoryStrategy(ABC):
+    """Base of every memory strategy. Built once per App by the container, or given as an instance."""
+
+    reach: Reach = Reach()
+
+    @abstractmethod
+    def build_context(self, context: MemoryContext) -> MemoryView | Awaitable[MemoryView]:
+        """What the agent sees of the past. An error fails the Tern and names the strategy."""
+
+    async def update_memory(self, turn: MemoryTurn) -> MemoryUpdate:
+        """Learn from a finished Tern. An error never fails it: it is logged, counted and tried again three times."""
+        return MemoryUpdate()
+
+    async def compress(self, context: MemoryContext) -> CompressReport:
+        """Make the view shorter now, because a person asked for it."""
+        return CompressReport()

@@ -1,0 +1,391 @@
+"""What a store must do. SQLite and memory run the same conformance suite (``agboss_memory.testing``).
+
+A Tern is written in exactly two transactions: ``admit`` (thread, number, task) and ``commit`` (answer, messages,
+usage, due work). Each is one call, so that a store can do it in one hop. Rules that hold in every store:
+
+* nothing that was said is edited or deleted, except by ``delete_thread``;
+* numbers are given once, at admission, without holes;
+* a write under an old fence, or to a deleted thread, is refused and changes nothing;
+* every method is safe against cancellation: it finishes or did not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSpec:
+    """How much of a thread an admission reads.
+
+    Attributes:
+        terns: Newest finished Terns.
+        summaries: Latest active summaries of turn memory.
+    """
+
+    terns: int = 0
+    summaries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The newest part of a thread, as strategies read it.
+
+    Attributes:
+        terns: Finished Terns, oldest first.
+        summaries: Active summaries of turn memory, oldest first.
+        active_summaries: How many summaries of turn memory are active in the whole thread.
+        blocks: Blocks that touch ``terns``, oldest first, and all that are due.
+        planned_to: Last Tern that belongs to a block, whatever its state; 0 = none.
+    """
+
+    terns: tuple[Tern, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    active_summaries: int = 0
+    blocks: tuple[Block, ...] = ()
+    planned_to: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadInfo:
+    """A thread as listed.
+
+    Attributes:
+        id: The thread's id.
+        workflow: The workflow it belongs to.
+        owner: Its owner, None when it has none.
+        created_at: Aware UTC.
+        updated_at: When its newest Tern was admitted or ended, aware UTC.
+        terns: Number of Terns.
+        running: Whether a Tern is running.
+    """
+
+    id: str
+    workflow: str
+    owner: str | None
+    created_at: datetime
+    updated_at: datetime
+    terns: int
+    running: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """A request to start a Tern.
+
+    Attributes:
+        workflow: Name of the workflow; thread ids are unique within it.
+        thread: Id of the thread.
+        create: Make the thread when it does not exist.
+        first_contact: The caller named no thread; ``thread`` is a fresh id.
+        owner: Who asks, None = nobody in particular.
+        idempotency_key: Makes the Tern exactly-once per owner, None = off.
+        task: The task as text.
+        start: Name of the start component.
+        version: Version of the workflow.
+        config_hash: Hash of the resolved configuration.
+        metadata: JSON text to keep with the Tern, or None.
+        holder: Identifies this App in the lease.
+        now: Aware UTC.
+        lease_seconds: How long the lease lasts unless renewed.
+        window: What to read.
+        known: The thread's version that the caller has in memory; the window is not read when it still holds.
+    """
+
+    workflow: str
+    thread: str
+    create: bool
+    owner: str | None
+    task: str
+    start: str
+    holder: str
+    now: datetime
+    first_contact: bool = False
+    idempotency_key: str | None = None
+    version: str = ""
+    config_hash: str = ""
+    metadata: str | None = None
+    lease_seconds: float = 10.0
+    window: WindowSpec = WindowSpec()
+    known: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingWork:
+    """Memory work of a finished Tern that is still to be done.
+
+    Attributes:
+        tern: Number of the Tern.
+        strategy: Name of the strategy whose ``update_memory`` is due.
+        attempts: How often it was tried.
+    """
+
+    tern: int
+    strategy: str
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The answer to an admission.
+
+    Attributes:
+        kind: ``admitted``: the Tern is ours. ``repeat``: the key was used before and that Tern is finished (or paused);
+            ``tern`` is it. ``busy``: another holder runs a Tern in this thread (or the Tern of this key); try later.
+        thread: Id of the thread (of the stored Tern, for a repeat).
+        key: The store's own key of the thread.
+        number: The Tern's number.
+        fence: Every write of this Tern carries it.
+        version: The thread's version after the admission.
+        window: None when ``known`` still held.
+        tern: The stored Tern of a repeat.
+        resumed: The Tern had been admitted before under the same key and its holder is gone.
+        closed: Numbers of Terns that a vanished holder left running and that were closed as cancelled.
+        pending: Work that an earlier Tern left, oldest first.
+    """
+
+    kind: Literal["admitted", "repeat", "busy"]
+    thread: str
+    key: int = 0
+    number: int = 0
+    fence: int = 0
+    version: int = 0
+    window: Window | None = None
+    tern: Tern | None = None
+    resumed: bool = False
+    closed: tuple[int, ...] = ()
+    pending: tuple[PendingWork, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookedUsage:
+    """A usage record under the key that makes its booking idempotent within the Tern."""
+
+    step_key: str
+    record: UsageRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The final transaction of a Tern.
+
+    Attributes:
+        key: The thread's key from the admission.
+        fence: The fence from the admission.
+        tern: The finished (or paused) Tern; its ``usage`` is ignored in favour of ``usage``.
+        messages: What the agents said, in order; numbered by the store per agent.
+        usage: Booked calls; a step key that is already booked is not booked again.
+        blocks: Blocks that this Tern made complete or began; stored as ``due`` when all their Terns are finished,
+            else as ``open``.
+        strategies: Names of strategies whose ``update_memory`` is due.
+        steps: Nodes that ran, for the daily ledger.
+        tool_calls: Tools that ran, for the daily ledger.
+        now: Aware UTC.
+    """
+
+    key: int
+    fence: int
+    tern: Tern
+    now: datetime
+    steps: int = 0
+    tool_calls: int = 0
+    messages: tuple[Message, ...] = ()
+    usage: tuple[BookedUsage, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    strategies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What the final transaction left: the thread's version and the blocks that are due now, oldest first."""
+
+    version: int
+    due: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRef:
+    """Names a thread for a read or for administration.
+
+    Attributes:
+        workflow: Name of the workflow.
+        thread: Id of the thread.
+        owner: Who asks; ``any_owner`` lets an operator see every thread.
+        any_owner: Skip the owner check.
+    """
+
+    workflow: str
+    thread: str
+    owner: str | None = None
+    any_owner: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadState:
+    """A thread outside a Tern: what ``/memory`` and Compact start from."""
+
+    info: ThreadInfo
+    key: int
+    fence: int
+    version: int
+    window: Window
+    pending: tuple[PendingWork, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryWrite:
+    """One summary with its block and its cost, written together or not at all.
+
+    ``block`` becomes ``done``. A second active summary of the same range is refused quietly: the stored one is kept.
+    """
+
+    key: int
+    tern: int
+    summary: Summary
+    now: datetime
+    usage: tuple[BookedUsage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryOutcome:
+    """The end of one piece of memory work that wrote no summary.
+
+    Attributes:
+        key: The thread's key.
+        tern: The Tern during which it was done; usage is booked there.
+        now: Aware UTC.
+        work: The strategy work that was tried, or None.
+        done: Whether ``work`` is finished and needs no further try.
+        block: The block with its new state, attempts and error, or None.
+        usage: Booked calls, also those of a failed try.
+    """
+
+    key: int
+    tern: int
+    now: datetime
+    work: PendingWork | None = None
+    done: bool = False
+    block: Block | None = None
+    usage: tuple[BookedUsage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaySpend:
+    """What a workflow spent on one UTC day, kept up to date by every write that books usage.
+
+    ``model_calls`` counts booked records whose purpose is not ``tool``; ``tokens`` is input plus output; ``micro_usd``
+    is the sum of known costs in millionths of a US dollar, rounded up per record.
+    """
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    steps: int = 0
+    tokens: int = 0
+    micro_usd: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TernPage:
+    """A page of Terns.
+
+    Attributes:
+        after: Only Terns with a greater number.
+        before: Only Terns with a smaller number; None = no bound.
+        limit: At most so many.
+        newest: True = the newest of the range (still returned oldest first), False = the oldest.
+    """
+
+    after: int = 0
+    before: int | None = None
+    limit: int = 100
+    newest: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePage:
+    """A page of messages of one agent's conversation (newest first inside the range, returned oldest first).
+
+    ``tern`` restricts it to one Tern; ``agent`` None means all agents (only with ``tern``).
+    """
+
+    agent: str | None
+    before: int | None = None
+    limit: int = 100
+    tern: int | None = None
+
+
+class Store(Protocol):
+    """The log of all threads. Methods raise ``StoreError`` kinds for faults of the medium."""
+
+    url: str
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date. Raises StoreCorruptError, StoreVersionError, StoreLockedError."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything. Closing twice is allowed."""
+        ...
+
+    async def admit(self, request: Admission) -> Admitted:
+        """Start a Tern. Raises UnknownThreadError, ThreadOwnerError, TernConflictError."""
+        ...
+
+    async def commit(self, request: Commit) -> Committed:
+        """End a Tern. Raises ThreadDeletedError, LeaseLostError; then nothing was written."""
+        ...
+
+    async def renew(self, holder: str, until: datetime) -> None:
+        """Extend the lease of every Tern that ``holder`` runs."""
+        ...
+
+    async def write_summary(self, request: SummaryWrite) -> Summary:
+        """Store a summary and settle its block. Raises ThreadDeletedError."""
+        ...
+
+    async def settle(self, request: MemoryOutcome) -> None:
+        """Record the end of memory work. Raises ThreadDeletedError."""
+        ...
+
+    async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
+        """A thread as it stands. Raises UnknownThreadError, ThreadOwnerError."""
+        ...
+
+    async def threads(self, workflow: str, owner: str | None, after: str | None, limit: int) -> tuple[ThreadInfo, ...]:
+        """Threads of a workflow, newest first, from the one after the thread ``after``; owner None = all owners."""
+        ...
+
+    async def terns(self, key: int, page: TernPage) -> tuple[Tern, ...]:
+        """Terns of any status with their usage, oldest first."""
+        ...
+
+    async def messages(self, key: int, page: MessagePage) -> tuple[Message, ...]:
+        """Messages, oldest first."""
+        ...
+
+    async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:
+        """Summaries of one agent (empty = turn memory), oldest range first."""
+        ...
+
+    async def blocks(self, key: int, states: Sequence[str], limit: int) -> tuple[Block, ...]:
+        """Blocks in one of ``states``, oldest first."""
+        ...
+
+    async def retire(self, key: int, summary: int, now: datetime) -> Summary | None:
+        """Undo a summary of this thread by its id; None when there is no such active one. Its block becomes ``retired``."""
+        ...
+
+    async def delete_thread(self, ref: ThreadRef) -> None:
+        """Remove a thread with all that belongs to it. Raises UnknownThreadError, ThreadOwnerError."""
+        ...
+
+    async def day_spend(self, workflow: str, day: str) -> DaySpend:
+        """What was booked on a UTC day (``2026-01-31``)."""
+        ...
+
+
