@@ -1,0 +1,1 @@
+"""Agent workflows whose memory can be trusted."""

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-class DeclarationError(AgbossError):
+class DeclarationError(AgbossError, ValueError):
     """A decorator or a settings model got a wrong argument."""
 
 
@@ -67,6 +67,7 @@ class AssemblyError(AgbossError, ExceptionGroup[AgbossError]):
     """
 
     def __new__(cls, code: str, message: str, hint: str = "", **data: Any) -> AssemblyError:
+        """A group of ``data["violations"]``."""
         violations: Sequence[AgbossError] = data["violations"]
         return ExceptionGroup.__new__(cls, message, list(violations))
 

@@ -1,0 +1,1 @@
+"""What a user declares: decorators, settings and the records they leave."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -23,13 +23,13 @@ class Settings(BaseModel):
     @classmethod
     def _name_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
-            for key in data:
+            for key in cast("Mapping[object, object]", data):
                 if key not in cls.model_fields:
                     near = difflib.get_close_matches(str(key), cls.model_fields, n=1)
                     known = ", ".join(cls.model_fields)
                     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {known}"
                     raise ValueError(f"{cls.__name__} has no key {key!r}; {hint}")
-        return data
+        return cast("object", data)
 
 
 class Price(Settings):
@@ -64,16 +64,7 @@ class ModelSpec(Settings):
     base_url: str | None = None
 
     def __init__(self, model: str, **settings: Any) -> None:
-        super().__init__(model=model, **settings)
-
-    @model_validator(mode="after")
-    def _check_id(self) -> Self:
-        problem = model_id_problem(self.model)
-        if problem:
-            raise ValueError(problem)
-        if self.provider == "openai-compatible" and self.base_url is None:
-            raise ValueError(f"model {self.model!r} needs base_url=, the address of its server")
-        return self
+        super().__init__(**{"model": model, **settings})
 
     @property
     def provider(self) -> str:
@@ -88,19 +79,26 @@ class ModelSpec(Settings):
         return tail if colon and "/" not in head else self.model
 
 
-def model_id_problem(model: str) -> str:
-    """What is wrong with a model id, or an empty string."""
-    head, colon, tail = model.partition(":")
+def model_id_problem(spec: ModelSpec, extra_providers: Collection[str] = ()) -> str:
+    """What is wrong with a model's id or address, or an empty string. Asked at assembly."""
+    head, colon, tail = spec.model.partition(":")
     right = "write 'provider:model' (for example 'openai:gpt-5-mini') or 'vendor/model' for OpenRouter"
+    known = (*PROVIDERS, *extra_providers)
     if "/" in head:
-        return "" if re.fullmatch(r"~?[^\s/]+/\S+", model) else f"model id {model!r} is malformed; {right}"
-    if not colon:
-        return f"model id {model!r} names no provider; {right}"
-    if head not in PROVIDERS:
-        near = difflib.get_close_matches(head, PROVIDERS, n=1)
-        known = f"did you mean {near[0]!r}?" if near else "known providers: " + ", ".join(PROVIDERS)
-        return f"model id {model!r} names the unknown provider {head!r}; {known}"
-    return "" if tail.strip() and tail == tail.strip() else f"model id {model!r} names no model; {right}"
+        problem = "" if re.fullmatch(r"~?[^\s/]+/\S+", spec.model) else "is malformed"
+    elif not colon:
+        problem = "names no provider"
+    elif head not in known:
+        near = difflib.get_close_matches(head, known, n=1)
+        right = f"did you mean {near[0]!r}?" if near else "known providers: " + ", ".join(known)
+        problem = f"names the unknown provider {head!r}"
+    elif not tail.strip() or tail != tail.strip():
+        problem = "names no model"
+    elif head == "openai-compatible" and spec.base_url is None:
+        problem, right = "has no address", "give ModelSpec(..., base_url=...), the address of its server"
+    else:
+        problem = ""
+    return f"model id {spec.model!r} {problem}; {right}" if problem else ""
 
 
 def _as_spec(value: Any) -> Any:
@@ -181,8 +179,8 @@ class Limits(Settings):
     ``per_run.steps`` is 100 when not set, so that no loop is endless.
     """
 
-    per_run: RunLimits = RunLimits()
-    per_day: RunLimits = RunLimits()
+    per_run: RunLimits = Field(default_factory=lambda: RunLimits())
+    per_day: RunLimits = Field(default_factory=lambda: RunLimits())
 
 
 RouteFunction: TypeAlias = Callable[..., Any]
@@ -300,9 +298,9 @@ class Defaults(Settings):
         history: What routers and agents see of the past.
     """
 
-    models: ModelDefaults = ModelDefaults()
+    models: ModelDefaults = Field(default_factory=lambda: ModelDefaults())
     router: RouterSettings | None = None
-    history: History = History()
+    history: History = Field(default_factory=lambda: History())
 
 
 class WorkflowSettings(Settings):
@@ -348,5 +346,3 @@ class SettingsBuilder:
     def build(self) -> WorkflowSettings:
         """The frozen settings. Raises pydantic's ValidationError on a bad value."""
         return WorkflowSettings(**self._values)
-
-

@@ -1,0 +1,1 @@
+"""Routers behind one seam."""

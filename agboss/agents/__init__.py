@@ -1,0 +1,24 @@
+"""Agents at work: their plan, their tools and their loop."""
+
+from agboss.agents.loop import AgentAnswer, AgentJob, AgentView, Listener, ViewBuilder, run_agent, schemas
+from agboss.agents.memory_model import MeteredMemoryModel
+from agboss.agents.plan import AgentPlan, fill
+from agboss.agents.tools import BoundTool, as_text, bind_tool, capped, run_tool
+
+__all__ = [
+    "AgentAnswer",
+    "AgentJob",
+    "AgentPlan",
+    "AgentView",
+    "BoundTool",
+    "Listener",
+    "MeteredMemoryModel",
+    "ViewBuilder",
+    "as_text",
+    "bind_tool",
+    "capped",
+    "fill",
+    "run_agent",
+    "run_tool",
+    "schemas",
+]

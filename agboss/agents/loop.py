@@ -1,0 +1,219 @@
+"""One agent at work: ask the model, run the tools it calls, ask again, until it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from agboss.agents.plan import AgentPlan
+from agboss.agents.tools import run_tool
+from agboss.components.tool import ToolContext
+from agboss.errors import OutputError
+from agboss.models.chat import ModelReply, ModelRequest, ToolSchema
+from agboss.models.meter import Meter
+from agboss_memory.messages import Message, ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """What the model gets for one call: system text, and the past with the task."""
+
+    system: str
+    messages: tuple[Message, ...]
+
+
+class Listener(Protocol):
+    """Hears what happens inside the loop."""
+
+    def text(self, node: str, text: str, certain: bool) -> None:
+        """A piece of text; ``certain`` when it can only be part of the agent's answer."""
+        ...
+
+    def tool_started(self, node: str, call: ToolCall) -> None:
+        """A tool is about to run."""
+        ...
+
+    def tool_finished(self, node: str, call: ToolCall, result: str, ok: bool) -> None:
+        """A tool has run."""
+        ...
+
+
+ViewBuilder = Callable[[int, tuple[Message, ...]], Awaitable[AgentView]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentJob:
+    """One run of an agent within a Tern.
+
+    Attributes:
+        plan: The agent.
+        task: The task as it is stored in the agent's conversation.
+        build_view: Gives the view for call number n, with the messages that the loop added so far.
+        context: What tools may know.
+        meter: Bounds and books all calls.
+        warn: Receives one-line warnings.
+        listener: Hears text and tools, or None.
+        log: Receives every message of the run as it is made, the task first, so that a failed run keeps its work.
+    """
+
+    plan: AgentPlan
+    task: str
+    build_view: ViewBuilder
+    context: ToolContext
+    meter: Meter
+    warn: Callable[[str], None]
+    log: list[Message]
+    listener: Listener | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentAnswer:
+    """What an agent answered: the text, and the model instance of a typed output."""
+
+    text: str
+    output: BaseModel | None = None
+
+
+async def run_agent(job: AgentJob) -> AgentAnswer:
+    """Run the loop. Raises ModelError, LimitExceededError, OutputError and what the view builder raises."""
+    name = job.plan.name
+    job.log.append(Message(role="user", content=job.task, agent=name))
+    begin = len(job.log)
+    calls_left = job.plan.spec.max_tool_calls
+    offer = bool(job.plan.tools) and calls_left > 0
+    call_index = 0
+    corrected = False
+    while True:
+        added = tuple(job.log[begin:])
+        view = await job.build_view(call_index, added)
+        reply = await _ask(job, view, offer)
+        call_index += 1
+        if reply.tool_calls and offer:
+            job.log.append(_assistant(name, reply))
+            calls_left -= len(reply.tool_calls)
+            await _run_tools(job, reply.tool_calls, calls_left)
+            if calls_left <= 0:
+                offer = False
+                job.warn(
+                    f"agent {name!r} reached max_tool_calls={job.plan.spec.max_tool_calls}; one last call without tools"
+                )
+            continue
+        job.log.append(_assistant(name, replace(reply, tool_calls=())))
+        if not reply.text:
+            job.warn(f"agent {name!r} answered nothing")
+        try:
+            return _answer(job.plan, reply)
+        except OutputError as error:
+            if corrected:
+                raise
+            corrected = True
+            job.log.append(Message(role="user", content=f"{error.message}\nAnswer again with valid JSON.", agent=name))
+
+
+async def _ask(job: AgentJob, view: AgentView, offer: bool) -> ModelReply:
+    plan = job.plan
+    output = plan.spec.output
+    listener = job.listener
+    heard: Callable[[str], None] | None = None
+    if listener is not None:
+        certain = not offer and output is None
+
+        def hear(piece: str) -> None:
+            listener.text(plan.name, piece, certain)
+
+        heard = hear
+    request = ModelRequest(
+        caller=plan.name,
+        model=plan.model_spec.model,
+        system=view.system,
+        messages=view.messages,
+        tools=schemas(plan) if offer else (),
+        settings=plan.settings,
+        output_schema=None if output is None else output.model_json_schema(),
+        output_name="" if output is None else output.__name__,
+        on_text=heard,
+    )
+    return await job.meter.generate(plan.model, plan.model_spec, request, plan.name)
+
+
+def schemas(plan: AgentPlan) -> tuple[ToolSchema, ...]:
+    """The tools as the model sees them."""
+    return tuple(tool.schema for tool in plan.tools.values())
+
+
+def _assistant(agent: str, reply: ModelReply) -> Message:
+    return Message(
+        role="assistant", content=reply.text, tool_calls=reply.tool_calls, thinking=reply.thinking, agent=agent
+    )
+
+
+def _answer(plan: AgentPlan, reply: ModelReply) -> AgentAnswer:
+    model = plan.spec.output
+    if model is None:
+        return AgentAnswer(text=reply.text)
+    try:
+        return AgentAnswer(text=reply.text, output=model.model_validate_json(_json_part(reply.text)))
+    except ValidationError as error:
+        raise OutputError(
+            "agent.bad-output",
+            f"the answer of agent {plan.name!r} is no valid {model.__name__}: {error.error_count()} error(s), "
+            + "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3]),
+            "use a model that can follow a JSON schema, or relax the output model",
+            answer=reply.text,
+        ) from error
+
+
+def _json_part(text: str) -> str:
+    """The JSON in a text that may be wrapped in a Markdown code fence."""
+    stripped = text.strip()
+    if stripped.startswith("```"):
+        stripped = stripped.strip("`").removeprefix("json").strip()
+    return stripped
+
+
+async def _run_tools(job: AgentJob, calls: tuple[ToolCall, ...], calls_left: int) -> None:
+    """Run the calls at the same time and log their results in the order of the calls.
+
+    Calls above the bound are refused as text. When one is stopped by a limit or a cancellation, the results of those
+    that had finished are logged all the same.
+    """
+    allowed = len(calls) + min(calls_left, 0)
+    tasks = [asyncio.create_task(_run_call(job, call, position < allowed)) for position, call in enumerate(calls)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        job.log.extend(result for result in results if isinstance(result, Message))
+
+
+async def _run_call(job: AgentJob, call: ToolCall, allowed: bool) -> Message:
+    name = job.plan.name
+    tool = job.plan.tools.get(call.name)
+    if not allowed:
+        text, ok = f"Error: not run, the limit of {job.plan.spec.max_tool_calls} tool calls is reached.", False
+    elif tool is None:
+        known = ", ".join(job.plan.tools)
+        text, ok = f"Error: there is no tool {call.name!r}; the tools are: {known}", False
+    else:
+        job.meter.check_tool(tool.spec.name)
+        if job.listener is not None:
+            job.listener.tool_started(name, call)
+        context = replace(job.context, agent=name, call_id=call.id, report=_reporter(job, tool.spec.name))
+        text, ok = await run_tool(tool, call.arguments, context)
+        if job.listener is not None:
+            job.listener.tool_finished(name, call, text, ok)
+    return Message(role="tool", content=text, tool_call_id=call.id, tool_name=call.name, agent=name)
+
+
+def _reporter(job: AgentJob, tool: str) -> Callable[[Decimal, str], None]:
+    def report(usd: Decimal, what: str) -> None:
+        job.meter.book_tool(tool, usd, what or tool)
+
+    return report

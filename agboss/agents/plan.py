@@ -1,0 +1,71 @@
+"""An agent with everything decided: what the runner works with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agboss.agents.tools import BoundTool
+from agboss.components.agent import AgentSpec, PromptContext
+from agboss.components.settings import ModelSpec
+from agboss.models.chat import CallSettings, ChatModel
+from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlan:
+    """A resolved agent.
+
+    Attributes:
+        spec: The declaration.
+        model_spec: Its model with all defaults filled in.
+        model: The model itself.
+        settings: Temperature, length and thinking of its calls.
+        window: Context window in tokens, None when unknown.
+        tools: Its tools by name.
+        strategy: What decides its view.
+        strategy_name: Name of the strategy in errors and in ``/memory``.
+        reach: How far the strategy reads, with ``None`` replaced by numbers.
+        counter: Gives the token counter of its model.
+        variables: Values of ``{name}`` placeholders.
+    """
+
+    spec: AgentSpec
+    model_spec: ModelSpec
+    model: ChatModel
+    settings: CallSettings
+    window: int | None
+    tools: Mapping[str, BoundTool]
+    strategy: BaseMemoryStrategy
+    strategy_name: str
+    reach: Reach
+    counter: Callable[[], TokenCounter]
+    variables: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The agent's name."""
+        return self.spec.name
+
+    @property
+    def reply_reserve(self) -> int:
+        """Tokens kept free for the answer: ``max_tokens`` if given, else min(4096, window // 8), 0 without a window."""
+        if self.settings.max_tokens is not None:
+            return self.settings.max_tokens
+        return 0 if self.window is None else min(4096, self.window // 8)
+
+    def system_prompt(self, context: PromptContext) -> str:
+        """The prompt with its placeholders filled; braces that name no variable are left alone."""
+        prompt = self.spec.prompt
+        text = prompt if isinstance(prompt, str) else prompt(context)
+        return fill(text, self.variables)
+
+
+def fill(text: str, variables: Mapping[str, str]) -> str:
+    """``text`` with ``{name}`` replaced for every known name."""
+    if not variables or "{" not in text:
+        return text
+    return _PLACEHOLDER.sub(lambda found: variables.get(found.group(1), found.group(0)), text)

@@ -1,0 +1,164 @@
+"""Tools as an agent runs them: schema, arguments, time-out, and a result that is always text."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import to_json
+
+from agboss.components.agent import ToolUse
+from agboss.components.tool import ToolContext, ToolParameter, ToolSpec
+from agboss.models.chat import ToolSchema
+
+MAX_RESULT_CHARS = 100_000
+"""Characters of any tool result that are kept, whatever a tool allows."""
+
+_ARGS_SECTION = re.compile(r"^\s*Args:\s*$", re.MULTILINE)
+_ARG_LINE = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundTool:
+    """A tool that can run.
+
+    Attributes:
+        spec: The declaration.
+        schema: What the model sees.
+        limit: Characters of a result that are kept.
+        arguments: Validates the model's arguments.
+        invoke: Calls the function or method with keyword arguments.
+    """
+
+    spec: ToolSpec
+    schema: ToolSchema
+    limit: int
+    arguments: TypeAdapter[Any]
+    invoke: Callable[..., Any]
+
+
+def bind_tool(use: ToolUse, instance: Any, injected: Mapping[str, Any]) -> BoundTool:
+    """A tool with what the container gives it: an ``instance`` for a class, ``injected`` arguments for a function."""
+    spec = use.spec
+    model = spec.model if spec.model is not None else _arguments_model(spec)
+    parameters = model.model_json_schema()
+    parameters.pop("title", None)
+    own = use.max_result_chars if use.max_result_chars > 0 else spec.max_result_chars
+    function = spec.target if instance is None else instance.run
+    return BoundTool(
+        spec=spec,
+        schema=ToolSchema(name=spec.name, description=_summary(spec.description), parameters=parameters),
+        limit=min(own, MAX_RESULT_CHARS) if own > 0 else MAX_RESULT_CHARS,
+        arguments=TypeAdapter(model),
+        invoke=functools.partial(function, **injected) if injected else function,
+    )
+
+
+async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tuple[str, bool]:
+    """The result as text, and whether the run succeeded. Never raises for a fault of the tool or the model.
+
+    Cancellation passes through; a sync function runs in a worker thread.
+    """
+    try:
+        model = tool.arguments.validate_json(arguments or "{}", strict=False)
+    except ValidationError as error:
+        return _error(tool, f"invalid arguments: {_validation_text(error)}"), False
+    keywords = _keywords(tool.spec, model)
+    if tool.spec.context is not None:
+        keywords[tool.spec.context] = context
+    result: Any = None
+    try:
+        with anyio.move_on_after(tool.spec.timeout) as scope:
+            result = await _call(tool.invoke, keywords)
+        text = as_text(result)
+    except Exception as error:  # whatever a tool raises is told to the model, never to the caller
+        return _error(tool, f"{type(error).__name__}: {error}"), False
+    if scope.cancelled_caught:
+        return _error(tool, f"no result within {tool.spec.timeout:g} s"), False
+    return capped(text, tool.limit), True
+
+
+def as_text(result: Any) -> str:
+    """A tool's result as the model reads it: text as it is, all else as JSON."""
+    if isinstance(result, str):
+        return result
+    if result is None:
+        return "done"
+    if isinstance(result, BaseModel):
+        return result.model_dump_json()
+    return to_json(result, fallback=str).decode()
+
+
+def capped(text: str, limit: int) -> str:
+    """The first ``limit`` characters, then a note that names the limit. Text of equal length is untouched."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[Result cut: the first {limit} of {len(text)} characters are shown.]"
+
+
+async def _call(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(_plain(function)):
+        return await function(**keywords)
+    result = await anyio.to_thread.run_sync(functools.partial(function, **keywords), abandon_on_cancel=True)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _keywords(spec: ToolSpec, model: Any) -> dict[str, Any]:
+    if spec.model is not None:
+        return {spec.parameters[0].name: model}
+    return {parameter.name: getattr(model, _field_name(parameter.name)) for parameter in spec.parameters}
+
+
+def _field_name(parameter: str) -> str:
+    """A field name that cannot meet a method or setting of BaseModel; the wire name stays the parameter's."""
+    return f"p_{parameter}"
+
+
+def _arguments_model(spec: ToolSpec) -> type[BaseModel]:
+    described = _described_arguments(spec.description)
+    fields: dict[str, Any] = {
+        _field_name(parameter.name): (parameter.annotation, _field(parameter, described.get(parameter.name)))
+        for parameter in spec.parameters
+    }
+    return create_model(spec.name, __config__={"extra": "forbid", "arbitrary_types_allowed": False}, **fields)
+
+
+def _field(parameter: ToolParameter, description: str | None) -> Any:
+    default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+    return Field(default, alias=parameter.name, description=description)
+
+
+def _summary(docstring: str) -> str:
+    """A docstring without its ``Args:`` section and what follows."""
+    found = _ARGS_SECTION.search(docstring)
+    return (docstring[: found.start()] if found else docstring).strip()
+
+
+def _described_arguments(docstring: str) -> dict[str, str]:
+    found = _ARGS_SECTION.search(docstring)
+    lines = docstring[found.end() :].splitlines() if found else []
+    matches = (_ARG_LINE.match(line) for line in lines)
+    return {match.group(1): match.group(2).strip() for match in matches if match}
+
+
+def _validation_text(error: ValidationError) -> str:
+    return "; ".join(
+        ".".join(str(part) for part in item["loc"]) + ": " + item["msg"] for item in error.errors(include_url=False)
+    )
+
+
+def _error(tool: BoundTool, text: str) -> str:
+    return capped(f"Error: tool {tool.spec.name} failed: {text}", tool.limit)

@@ -1,0 +1,216 @@
+"""Agents: a prompt, a model, tools, and what they remember."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar, overload
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agboss.components.injection import injectable_spec
+from agboss.components.metadata import (
+    ComponentSpec,
+    InjectableSpec,
+    attach_component,
+    caller_locals,
+    describe,
+    docstring,
+    settings_error,
+)
+from agboss.components.naming import component_name
+from agboss.components.settings import ModelSpec, SpecLike, Thinking
+from agboss.components.tool import ToolRef, ToolSpec, tool_spec
+from agboss.errors import DeclarationError
+from agboss_memory.contract import BaseMemoryStrategy
+
+C = TypeVar("C", bound=type[Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptContext:
+    """What a prompt function may know.
+
+    Attributes:
+        thread_id: The thread.
+        owner: The thread's owner, None when it has none.
+        tern: Number of the Tern.
+        task: The task as text.
+        now: Aware UTC.
+        metadata: JSON text that the caller attached to the Tern, or None.
+    """
+
+    thread_id: str = ""
+    owner: str | None = None
+    tern: int = 0
+    task: str = ""
+    now: datetime | None = None
+    metadata: str | None = None
+
+
+Prompt: TypeAlias = "str | Callable[[PromptContext], str]"
+ModelLike: TypeAlias = "ModelSpec | str | Mapping[str, Any]"
+StrategyLike: TypeAlias = "type[BaseMemoryStrategy] | BaseMemoryStrategy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One tool of one agent: the tool and its cap for this agent (characters; 0 or less = the tool's own)."""
+
+    spec: ToolSpec
+    max_result_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyUse:
+    """The memory strategy that an agent names: a class that the container builds, or an instance."""
+
+    name: str
+    cls: type[BaseMemoryStrategy]
+    instance: BaseMemoryStrategy | None = None
+    injectable: InjectableSpec = InjectableSpec(dependencies=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec(ComponentSpec):
+    """An agent as declared; None means inherited from the workflow's defaults."""
+
+    target: type[Any]
+    prompt: Prompt = ""
+    model: ModelSpec | None = None
+    thinking: Thinking | None = None
+    temperature: float | None = None
+    tools: tuple[ToolUse, ...] = ()
+    history_limit: int | None = None
+    history_summaries: int | None = None
+    strategy: StrategyUse | None = None
+    input: type[BaseModel] | None = None
+    output: type[BaseModel] | None = None
+    max_tool_calls: int = 8
+    examples: tuple[str, ...] = field(default=())
+
+
+_MODEL: TypeAdapter[ModelSpec | None] = TypeAdapter(SpecLike | None, config={"defer_build": True})
+
+
+@overload
+def agent(target: C, /) -> C: ...
+@overload
+def agent(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    prompt: Prompt | None = None,
+    model: ModelLike | None = None,
+    thinking: Thinking | None = None,
+    temperature: float | None = None,
+    tools: Sequence[Any] = (),
+    history_limit: int | None = None,
+    history_summaries: int | None = None,
+    memory_strategy: StrategyLike | None = None,
+    input: type[BaseModel] | None = None,
+    output: type[BaseModel] | None = None,
+    max_tool_calls: int = 8,
+    examples: Sequence[str] = (),
+) -> Callable[[C], C]: ...
+def agent(
+    target: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    prompt: Prompt | None = None,
+    model: ModelLike | None = None,
+    thinking: Thinking | None = None,
+    temperature: float | None = None,
+    tools: Sequence[Any] = (),
+    history_limit: int | None = None,
+    history_summaries: int | None = None,
+    memory_strategy: StrategyLike | None = None,
+    input: type[BaseModel] | None = None,
+    output: type[BaseModel] | None = None,
+    max_tool_calls: int = 8,
+    examples: Sequence[str] = (),
+) -> Any:
+    """Declare an agent.
+
+    Args:
+        target: The class, when used without parentheses.
+        name: Default: the class name in kebab case.
+        description: What it is for, shown to routers. Default: the docstring.
+        prompt: The system prompt, as text or as a function of a ``PromptContext``. Default: the docstring.
+        model: ``ModelSpec``, id or dict. Default: ``defaults.models.model``.
+        thinking: Overrides the model's reasoning effort.
+        temperature: Overrides the model's temperature.
+        tools: Tool classes, functions or ``ToolRef``.
+        history_limit: Last Terns shown raw, in turns; 0 = none. Default: ``defaults.history.limit``.
+        history_summaries: Latest summaries shown; 0 = none. Default: ``defaults.history.summaries``.
+        memory_strategy: A ``BaseMemoryStrategy`` class or instance. Default: turn memory.
+        input: Pydantic model of what the node before gives.
+        output: Pydantic model of the answer.
+        max_tool_calls: Tool calls within one Tern, default 8; past it one last call without tools is made.
+        examples: Tasks that the agent should get, shown to routers.
+    """
+    names = caller_locals()
+
+    def decorate(cls: C) -> C:
+        own_doc = docstring(cls)
+        label = f"@agent {describe(cls)}"
+        _check_counts(label, history_limit, history_summaries, max_tool_calls)
+        attach_component(
+            cls,
+            AgentSpec(
+                kind="agent",
+                name=component_name("agent", cls, name),
+                description=own_doc if description is None else description,
+                target=cls,
+                prompt=own_doc if prompt is None else prompt,
+                model=_model(label, model),
+                thinking=_model(label, {"model": "x:x", "thinking": thinking}) and thinking,
+                temperature=temperature,
+                tools=tuple(_tool_use(item, names) for item in tools),
+                history_limit=history_limit,
+                history_summaries=history_summaries,
+                strategy=None if memory_strategy is None else strategy_use(label, memory_strategy, names),
+                input=input,
+                output=output,
+                max_tool_calls=max_tool_calls,
+                examples=tuple(examples),
+            ),
+        )
+        return cls
+
+    return decorate if target is None else decorate(target)
+
+
+def _check_counts(label: str, limit: int | None, summaries: int | None, calls: int) -> None:
+    for field_name, value in (("history_limit", limit), ("history_summaries", summaries), ("max_tool_calls", calls)):
+        if value is not None and value < 0:
+            raise DeclarationError("declaration.invalid", f"{label}: {field_name}={value}", "use 0 or more")
+
+
+def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec | None:
+    try:
+        return _MODEL.validate_python(model)
+    except ValidationError as error:
+        raise settings_error(label, error) from error
+
+
+def _tool_use(item: Any, names: Mapping[str, Any]) -> ToolUse:
+    if isinstance(item, ToolRef):
+        return ToolUse(spec=tool_spec(item.target, names), max_result_chars=item.max_result_chars)
+    return ToolUse(spec=tool_spec(item, names))
+
+
+def strategy_use(label: str, strategy: StrategyLike, names: Mapping[str, Any]) -> StrategyUse:
+    """What ``memory_strategy=`` names. Raises DeclarationError when it is no strategy."""
+    if isinstance(strategy, BaseMemoryStrategy):
+        return StrategyUse(name=type(strategy).__name__, cls=type(strategy), instance=strategy)
+    if isinstance(strategy, type) and issubclass(strategy, BaseMemoryStrategy):
+        return StrategyUse(name=strategy.__name__, cls=strategy, injectable=injectable_spec(strategy, names))
+    raise DeclarationError(
+        "declaration.bad-strategy",
+        f"{label}: memory_strategy={strategy!r:.80} is no memory strategy",
+        "name a class that derives from BaseMemoryStrategy, or an instance of one",
+    )

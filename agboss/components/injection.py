@@ -1,0 +1,204 @@
+"""Injection tokens and providers: what may stand in ``providers``."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, overload
+
+from agboss.components.metadata import (
+    Dependency,
+    InjectableSpec,
+    Scope,
+    attach_injectable,
+    caller_locals,
+    describe,
+    hints_of,
+    metadata_of,
+)
+from agboss.errors import DeclarationError
+
+T = TypeVar("T")
+C = TypeVar("C", bound=type[Any])
+
+
+class InjectionToken(Generic[T]):
+    """A key for something that has no class of its own, or of which there are several.
+
+    Args:
+        name: Shown in errors. Two tokens of the same name are still two keys.
+    """
+
+    __slots__ = ("__orig_class__", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"InjectionToken({self.name!r})"
+
+
+Key: TypeAlias = "InjectionToken[Any] | type[Any]"
+
+
+def key_name(key: object) -> str:
+    """How a key is called in messages."""
+    return key.name if isinstance(key, InjectionToken) else describe(key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One entry of ``providers``.
+
+    Attributes:
+        key: What it provides.
+        kind: ``value``, ``factory`` or ``class``.
+        target: The value, the factory or the class.
+        dependencies: What the factory or class needs.
+        scope: ``app``: one for the App; ``tern``: a new one for each Tern.
+    """
+
+    key: Key
+    kind: Literal["value", "factory", "class"]
+    target: Any
+    dependencies: tuple[Dependency, ...] = ()
+    scope: Scope = "app"
+
+
+ProviderLike: TypeAlias = "Provider | type[Any]"
+
+
+def provide(key: InjectionToken[T] | type[T], value: T) -> Provider:
+    """A ready value under ``key``."""
+    _check_key(key)
+    return Provider(key=key, kind="value", target=value)
+
+
+def provide_factory(
+    key: InjectionToken[T] | type[T],
+    factory: Callable[..., Any],
+    *,
+    deps: Sequence[Key] | None = None,
+    scope: Scope = "app",
+) -> Provider:
+    """What ``factory`` makes, under ``key``.
+
+    The factory may be sync, async, or return an async context manager: that one is entered with the App (or the
+    Tern) and left in reverse order. Its parameters are injected by annotation, or in the order of ``deps``.
+    """
+    _check_key(key)
+    found = dependencies_of(factory, deps, caller_locals())
+    return Provider(key=key, kind="factory", target=factory, dependencies=found, scope=scope)
+
+
+@overload
+def provide_class(key: type[T], cls: None = None, *, scope: Scope | None = None) -> Provider: ...
+@overload
+def provide_class(key: InjectionToken[T] | type[T], cls: type[T], *, scope: Scope | None = None) -> Provider: ...
+def provide_class(key: Any, cls: Any = None, *, scope: Scope | None = None) -> Provider:
+    """An instance of ``cls`` (or of ``key`` itself), built by the container."""
+    _check_key(key)
+    target = key if cls is None else cls
+    spec = injectable_spec(target, caller_locals())
+    return Provider(key=key, kind="class", target=target, dependencies=spec.dependencies, scope=scope or spec.scope)
+
+
+@overload
+def injectable(target: C, /) -> C: ...
+@overload
+def injectable(*, deps: Sequence[Key] | None = None, scope: Scope = "app") -> Callable[[C], C]: ...
+def injectable(target: Any = None, /, *, deps: Sequence[Key] | None = None, scope: Scope = "app") -> Any:
+    """Declare that the container can build a class.
+
+    Args:
+        target: The class, when used without parentheses.
+        deps: Keys of the constructor's parameters in order; None = read from their annotations.
+        scope: ``app`` = one instance for the App (default), ``tern`` = a new one for each Tern.
+    """
+    names = caller_locals()
+
+    def decorate(cls: C) -> C:
+        found = dependencies_of(cls, deps, names)
+        attach_injectable(cls, InjectableSpec(dependencies=found, scope=scope))
+        return cls
+
+    return decorate if target is None else decorate(target)
+
+
+def injectable_spec(cls: Any, local_names: Mapping[str, Any]) -> InjectableSpec:
+    """The class's own record, else one read from its constructor."""
+    own = metadata_of(cls).injectable
+    return own if own is not None else InjectableSpec(dependencies=dependencies_of(cls, None, local_names))
+
+
+def dependencies_of(
+    target: Callable[..., Any], deps: Sequence[Key] | None, local_names: Mapping[str, Any]
+) -> tuple[Dependency, ...]:
+    """What the parameters of a class's constructor or of a function ask for."""
+    function: Any = target
+    if isinstance(target, type):
+        function = typing.cast("Any", target).__init__
+        if function is object.__init__:
+            return ()
+    parameters = [
+        parameter
+        for parameter in inspect.signature(target).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if deps is not None:
+        return _positional(target, parameters, deps)
+    hints = hints_of(function, local_names) if parameters else {}
+    found = (_from_annotation(target, parameter, hints.get(parameter.name)) for parameter in parameters)
+    return tuple(item for item in found if item is not None)
+
+
+def _positional(target: object, parameters: list[inspect.Parameter], deps: Sequence[Key]) -> tuple[Dependency, ...]:
+    required = sum(parameter.default is inspect.Parameter.empty for parameter in parameters)
+    if not required <= len(deps) <= len(parameters):
+        raise DeclarationError(
+            "declaration.deps",
+            f"{describe(target)} takes {len(parameters)} parameters, deps names {len(deps)}",
+            "name one key per constructor parameter, in order",
+        )
+    for key in deps:
+        _check_key(key)
+    return tuple(
+        Dependency(parameter=parameter.name, key=key) for parameter, key in zip(parameters, deps, strict=False)
+    )
+
+
+def _from_annotation(target: object, parameter: inspect.Parameter, hint: Any) -> Dependency | None:
+    optional = parameter.default is not inspect.Parameter.empty
+    key = key_in(hint)
+    if key is None:
+        if optional:
+            return None
+        raise DeclarationError(
+            "declaration.not-injectable",
+            f"{describe(target)}: the container cannot fill the parameter {parameter.name!r}"
+            + ("" if hint is None else f" of type {hint!r}"),
+            "annotate it with a class or Annotated[T, TOKEN], give it a default, or pass deps=[...]",
+        )
+    return Dependency(parameter=parameter.name, key=key, optional=optional)
+
+
+def key_in(hint: Any) -> Key | None:
+    """The key that an annotation names: a token in ``Annotated``, else a class that is no plain value type."""
+    if typing.get_origin(hint) is Annotated:
+        for item in hint.__metadata__:
+            if isinstance(item, InjectionToken):
+                return typing.cast("InjectionToken[Any]", item)
+        hint = typing.get_args(hint)[0]
+    plain = (str, int, float, bool, bytes, list, dict, tuple, set, frozenset, object, type(None))
+    return typing.cast("type[Any]", hint) if isinstance(hint, type) and hint not in plain else None
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, InjectionToken | type):
+        raise DeclarationError(
+            "declaration.bad-key",
+            f"{key!r} is no injection key",
+            "use a class or InjectionToken[T]('NAME')",
+        )

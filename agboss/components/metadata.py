@@ -1,0 +1,154 @@
+"""What a decorator leaves on a class: one frozen record, in the class's own namespace, never inherited."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pydantic import ValidationError
+
+from agboss.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from agboss.components.injection import Key
+
+ATTRIBUTE = "__agboss__"
+Kind: TypeAlias = Literal["workflow", "agent", "router", "action", "tool", "start", "finish", "model_provider"]
+Scope: TypeAlias = Literal["app", "tern"]
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentSpec:
+    """What every component has: its kind, a name unique within the workflow, and a description."""
+
+    kind: Kind
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """One constructor or function parameter that the container fills."""
+
+    parameter: str
+    key: Key
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectableSpec:
+    """How the container builds a class: its dependencies and how long an instance lives."""
+
+    dependencies: tuple[Dependency, ...]
+    scope: Scope = "app"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """The one record on a decorated class or function."""
+
+    component: ComponentSpec | None = None
+    injectable: InjectableSpec | None = None
+
+
+def metadata_of(target: object) -> Metadata:
+    """The record on ``target`` itself; an empty one when it was not decorated, whatever its base classes are."""
+    own: Mapping[str, Any] = getattr(target, "__dict__", {})
+    found = own.get(ATTRIBUTE)
+    return found if isinstance(found, Metadata) else Metadata()
+
+
+def component_of(target: object) -> ComponentSpec | None:
+    """The component record on ``target`` itself, None when it is no component."""
+    return metadata_of(target).component
+
+
+def attach_component(target: Any, spec: ComponentSpec) -> None:
+    """Put a component record on ``target``. A second kind on the same target is an error."""
+    present = metadata_of(target)
+    if present.component is not None:
+        raise DeclarationError(
+            "declaration.two-kinds",
+            f"{describe(target)} is already declared as {present.component.kind} {present.component.name!r}",
+            f"remove @{present.component.kind} or @{spec.kind}",
+        )
+    setattr(target, ATTRIBUTE, replace(present, component=spec))
+
+
+def attach_injectable(target: Any, spec: InjectableSpec) -> None:
+    """Put an injectable record on ``target``."""
+    setattr(target, ATTRIBUTE, replace(metadata_of(target), injectable=spec))
+
+
+def describe(target: object) -> str:
+    """How a class, function or instance is called in messages."""
+    name = getattr(target, "__qualname__", None) or type(target).__qualname__
+    return str(name).replace("<locals>.", "").rpartition(".")[2] or str(name)
+
+
+def kebab(name: str) -> str:
+    """``FactChecker2`` -> ``fact-checker2``; ``fetch_page`` -> ``fetch-page``."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", "-", name)
+    return re.sub(r"-+", "-", spaced).strip("-").lower()
+
+
+def check_name(kind: str, target: object, name: str | None) -> str:
+    """The component's name: as given, else the kebab-case class name. Raises DeclarationError on a bad one."""
+    chosen = kebab(describe(target)) if name is None else name
+    if not _NAME.fullmatch(chosen):
+        raise DeclarationError(
+            "declaration.bad-name",
+            f"@{kind} {describe(target)}: the name {chosen!r} is not allowed",
+            f"use lowercase letters, digits and single dashes, for example {kebab(chosen) or kind!r}",
+        )
+    return chosen
+
+
+def docstring(target: object) -> str:
+    """The target's own docstring, dedented; empty when it has none of its own."""
+    own: Mapping[str, Any] = getattr(target, "__dict__", {})
+    text = own.get("__doc__") if isinstance(target, type) else getattr(target, "__doc__", None)
+    return inspect.cleandoc(text) if isinstance(text, str) else ""
+
+
+def caller_locals(depth: int = 2) -> Mapping[str, Any]:
+    """Local names at the place of the decoration, so that annotations can name classes defined there."""
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+    found: dict[str, Any] = {}
+    current: types.FrameType | None = frame
+    while current is not None and current.f_code.co_name != "<module>":
+        for name, value in current.f_locals.items():
+            found.setdefault(name, value)
+        current = current.f_back
+        if len(found) > 10_000:
+            break
+    return found
+
+
+def hints_of(function: Callable[..., Any], local_names: Mapping[str, Any]) -> dict[str, Any]:
+    """Resolved annotations, ``Annotated`` kept. Raises DeclarationError that names what cannot be resolved."""
+    try:
+        return typing.get_type_hints(function, localns=dict(local_names), include_extras=True)
+    except NameError as error:
+        raise DeclarationError(
+            "declaration.unknown-annotation",
+            f"{describe(function)} has an annotation that cannot be resolved: {error}",
+            "import the name at run time (not under TYPE_CHECKING), or pass deps=[...]",
+        ) from error
+
+
+def settings_error(owner: str, error: ValidationError) -> DeclarationError:
+    """A pydantic error as one that names the component, the field, the value and what is wrong."""
+    lines: list[str] = []
+    for item in error.errors():
+        where = ".".join(str(part) for part in item["loc"])
+        text = item["msg"].removeprefix("Value error, ")
+        lines.append(f"{where}: {text} (got {item['input']!r:.80})" if where else text)
+    return DeclarationError("declaration.invalid", f"{owner}: " + "; ".join(lines), "correct the argument")

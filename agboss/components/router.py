@@ -1,0 +1,79 @@
+"""Routers: nodes that choose the next node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, overload
+
+from pydantic import TypeAdapter, ValidationError
+
+from agboss.components.metadata import ComponentSpec, attach_component, describe, docstring, settings_error
+from agboss.components.naming import component_name
+from agboss.components.settings import FunctionRouter, JevRouter, LlmRouter, RouterSettings, RulesRouter
+from agboss.errors import DeclarationError
+
+C = TypeVar("C", bound=type[Any])
+AnyRouter: TypeAlias = RulesRouter | FunctionRouter | LlmRouter | JevRouter
+RouterLike: TypeAlias = "AnyRouter | Mapping[str, Any]"
+_SETTINGS: TypeAdapter[AnyRouter | None] = TypeAdapter(RouterSettings | None, config={"defer_build": True})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterSpec(ComponentSpec):
+    """A router as declared; ``settings`` None = the workflow's ``defaults.router``."""
+
+    settings: AnyRouter | None = None
+    max_visits: int = 10
+
+
+@overload
+def router(target: C, /) -> C: ...
+@overload
+def router(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    router: RouterLike | None = None,
+    max_visits: int = 10,
+) -> Callable[[C], C]: ...
+def router(
+    target: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    router: RouterLike | None = None,
+    max_visits: int = 10,
+) -> Any:
+    """Declare a router.
+
+    Args:
+        target: The class, when used without parentheses.
+        name: Default: the class name in kebab case.
+        description: Default: the docstring.
+        router: Its settings, or a dict with ``kind``. Default: ``defaults.router``.
+        max_visits: How often it may be asked in one Tern. Default 10, so that a loop ends.
+    """
+
+    def decorate(cls: C) -> C:
+        label = f"@router {describe(cls)}"
+        if max_visits < 1:
+            raise DeclarationError("declaration.invalid", f"{label}: max_visits={max_visits}", "use 1 or more")
+        try:
+            settings = _SETTINGS.validate_python(router)
+        except ValidationError as error:
+            raise settings_error(label, error) from error
+        attach_component(
+            cls,
+            RouterSpec(
+                kind="router",
+                name=component_name("router", cls, name),
+                description=docstring(cls) if description is None else description,
+                settings=settings,
+                max_visits=max_visits,
+            ),
+        )
+        return cls
+
+    return decorate if target is None else decorate(target)

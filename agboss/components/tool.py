@@ -1,0 +1,239 @@
+"""Tools: functions or classes that a model may call, and what they get to know about the call."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar, overload
+
+from pydantic import BaseModel
+
+from agboss.components.injection import InjectionToken
+from agboss.components.metadata import (
+    ComponentSpec,
+    Dependency,
+    attach_component,
+    caller_locals,
+    component_of,
+    describe,
+    docstring,
+    hints_of,
+    kebab,
+)
+from agboss.errors import DeclarationError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+ReportCost = Callable[[Decimal, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may know about its call.
+
+    Attributes:
+        thread_id: The thread.
+        owner: The thread's owner, None when it has none.
+        tern: Number of the Tern.
+        agent: Name of the agent that calls.
+        call_id: The provider's id of the call; the same if the call is ever repeated.
+        metadata: JSON text that the caller attached to the Tern, or None.
+    """
+
+    thread_id: str = ""
+    owner: str | None = None
+    tern: int = 0
+    agent: str = ""
+    call_id: str = ""
+    metadata: str | None = None
+    report: ReportCost | None = field(default=None, repr=False, compare=False)
+
+    def report_cost(self, usd: Decimal | float | str, what: str = "") -> None:
+        """Book money that the tool spent. ``usd`` is in US dollars, ``what`` names the service."""
+        if self.report is not None:
+            self.report(Decimal(str(usd)), what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolParameter:
+    """One parameter that the model fills."""
+
+    name: str
+    annotation: Any
+    default: Any = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec(ComponentSpec):
+    """A tool as declared.
+
+    Attributes:
+        target: The function or class.
+        timeout: Seconds a run may take.
+        max_result_chars: Characters of a result that are kept; 0 or less = only the limit of every tool.
+        parameters: What the model fills (function tools).
+        model: Pydantic model of the arguments (class tools).
+        context: Name of the parameter that takes the ``ToolContext``, or None.
+        dependencies: What the container fills (function tools).
+    """
+
+    target: Any
+    timeout: float
+    max_result_chars: int
+    parameters: tuple[ToolParameter, ...] = ()
+    model: type[BaseModel] | None = None
+    context: str | None = None
+    dependencies: tuple[Dependency, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRef:
+    """A tool as one agent uses it.
+
+    Args:
+        target: The tool's class or function.
+        max_result_chars: Characters of a result that are kept for this agent; 0 or less = the tool's own setting.
+    """
+
+    target: Any
+    max_result_chars: int = field(default=0, kw_only=True)
+
+
+@overload
+def tool(target: F, /) -> F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float = 60.0,
+    max_result_chars: int = 0,
+) -> Callable[[F], F]: ...
+def tool(
+    target: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float = 60.0,
+    max_result_chars: int = 0,
+) -> Any:
+    """Declare a tool: a function, or a class with ``async def run(self, args: Model, ctx: ToolContext)``.
+
+    Args:
+        target: The function or class, when used without parentheses.
+        name: Default: the function's name; a class name in snake case.
+        description: Default: the docstring.
+        timeout: Seconds a run may take. Default 60, longer than any interactive request should last.
+        max_result_chars: Characters of a result that are kept; 0 or less = only the 100,000 of every tool.
+    """
+    names = caller_locals()
+
+    def decorate(item: F) -> F:
+        attach_component(item, tool_spec(item, names, name, description, timeout, max_result_chars))
+        return item
+
+    return decorate if target is None else decorate(target)
+
+
+def tool_spec(
+    target: Any,
+    local_names: Mapping[str, Any],
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float = 60.0,
+    max_result_chars: int = 0,
+) -> ToolSpec:
+    """The spec of a decorated or plain function or class. Raises DeclarationError."""
+    present = component_of(target)
+    if isinstance(present, ToolSpec):
+        return present
+    if not callable(target):
+        raise DeclarationError(
+            "declaration.bad-tool", f"{target!r} is no tool", "pass a function, a class with run(), or a ToolRef"
+        )
+    label = describe(target)
+    chosen = name or (kebab(label).replace("-", "_") if isinstance(target, type) else label)
+    if not _TOOL_NAME.fullmatch(chosen):
+        raise DeclarationError(
+            "declaration.bad-name",
+            f"@tool {label}: the name {chosen!r} is not allowed",
+            "use up to 64 letters, digits, dashes and underscores",
+        )
+    if not timeout > 0:
+        raise DeclarationError("declaration.bad-timeout", f"@tool {label}: timeout={timeout!r} s", "use more than 0 s")
+    text = docstring(target) if description is None else description
+    fields = _class_tool(target, local_names) if isinstance(target, type) else _function_tool(target, local_names)
+    return ToolSpec(
+        kind="tool",
+        name=chosen,
+        description=text,
+        target=target,
+        timeout=timeout,
+        max_result_chars=max_result_chars,
+        **fields,
+    )
+
+
+def _function_tool(function: Callable[..., Any], local_names: Mapping[str, Any]) -> dict[str, Any]:
+    hints = hints_of(function, local_names)
+    filled: list[ToolParameter] = []
+    context: str | None = None
+    injected: list[Dependency] = []
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, Any)
+        token = _token_in(hint)
+        if hint is ToolContext:
+            context = parameter.name
+        elif token is not None:
+            optional = parameter.default is not inspect.Parameter.empty
+            injected.append(Dependency(parameter=parameter.name, key=token, optional=optional))
+        elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise DeclarationError(
+                "declaration.bad-tool",
+                f"tool {describe(function)}: a model cannot fill the parameter {str(parameter)!r}",
+                "use named parameters only",
+            )
+        else:
+            filled.append(ToolParameter(name=parameter.name, annotation=hint, default=parameter.default))
+    return {"parameters": tuple(filled), "context": context, "dependencies": tuple(injected)}
+
+
+def _token_in(hint: Any) -> InjectionToken[Any] | None:
+    if typing.get_origin(hint) is not Annotated:
+        return None
+    found: list[Any] = [item for item in hint.__metadata__ if isinstance(item, InjectionToken)]
+    return found[0] if found else None
+
+
+def _class_tool(cls: type[Any], local_names: Mapping[str, Any]) -> dict[str, Any]:
+    run: Any = getattr(cls, "run", None)
+    if run is None:
+        raise DeclarationError(
+            "declaration.bad-tool",
+            f"tool {describe(cls)} has no run() method",
+            "write 'async def run(self, args: Model, ctx: ToolContext)'",
+        )
+    hints = hints_of(run, local_names)
+    parameters = list(inspect.signature(run).parameters)[1:]
+    models = [name for name in parameters if _is_model(hints.get(name))]
+    contexts = [name for name in parameters if hints.get(name) is ToolContext]
+    if len(models) > 1 or len(parameters) != len(models) + len(contexts):
+        raise DeclarationError(
+            "declaration.bad-tool",
+            f"tool {describe(cls)}: run() takes {parameters}",
+            "write 'async def run(self, args: Model, ctx: ToolContext)' with Model a pydantic model",
+        )
+    return {
+        "model": hints[models[0]] if models else None,
+        "parameters": tuple(ToolParameter(name=name, annotation=hints[name]) for name in models),
+        "context": contexts[0] if contexts else None,
+    }
+
+
+def _is_model(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BaseModel)

@@ -1,0 +1,125 @@
+"""Workflows: a flow of components, and defaults for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agboss.components.injection import Provider, ProviderLike, provide_class
+from agboss.components.metadata import (
+    ComponentSpec,
+    attach_component,
+    check_name,
+    describe,
+    docstring,
+    settings_error,
+)
+from agboss.components.settings import Compaction, Defaults, Limits, WorkflowSettings
+from agboss.errors import DeclarationError
+
+C = TypeVar("C", bound=type[Any])
+M = TypeVar("M", bound=BaseModel)
+
+
+class WorkflowDefinition:
+    """Optional base of a workflow class; gives editors the signature of ``settings``."""
+
+    def settings(self) -> WorkflowSettings:
+        """Settings computed in code; what is set here overrides the decorator."""
+        return WorkflowSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowSpec(ComponentSpec):
+    """A workflow as declared. ``flow`` holds edges made by ``chain`` and ``from_``."""
+
+    target: type[Any]
+    version: str
+    flow: tuple[Any, ...]
+    defaults: Defaults
+    compaction: Compaction | None = None
+    limits: Limits
+    providers: tuple[Provider, ...] = ()
+    prompt_variables: Mapping[str, str]
+
+
+def workflow(
+    *,
+    name: str | None = None,
+    version: str = "0.0.0",
+    flow: Sequence[Any],
+    description: str | None = None,
+    defaults: Defaults | Mapping[str, Any] | None = None,
+    compaction: Compaction | Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
+    providers: Sequence[ProviderLike] = (),
+    prompt_variables: Mapping[str, str] | None = None,
+) -> Callable[[C], C]:
+    """Declare a workflow.
+
+    Args:
+        name: Lowercase letters, digits and dashes. Default: the class name in kebab case.
+        version: Stored with every Tern. Default "0.0.0".
+        flow: Edges made by ``chain(...)`` and ``from_(...)``.
+        description: Default: the docstring.
+        defaults: Model settings, router and history for all components.
+        compaction: When Terns are summarised; None = never.
+        limits: Upper bounds of one Tern and of one day.
+        providers: What the container provides to strategies, tools and actions.
+        prompt_variables: Values of ``{name}`` placeholders in prompts.
+    """
+
+    def decorate(cls: C) -> C:
+        label = f"@workflow {describe(cls)}"
+        if not isinstance(version, str) or not version or re.search(r"\s", version):
+            raise DeclarationError("declaration.invalid", f"{label}: version={version!r}", "use text such as '1.0.0'")
+        attach_component(
+            cls,
+            WorkflowSpec(
+                kind="workflow",
+                name=check_name("workflow", cls, name),
+                description=docstring(cls) if description is None else description,
+                target=cls,
+                version=version,
+                flow=tuple(flow),
+                defaults=as_settings(label, Defaults, defaults) or Defaults(),
+                compaction=as_settings(label, Compaction, compaction),
+                limits=as_settings(label, Limits, limits) or Limits(),
+                providers=as_providers(label, providers),
+                prompt_variables=dict(prompt_variables or {}),
+            ),
+        )
+        return cls
+
+    return decorate
+
+
+def as_settings(label: str, model: type[M], value: M | Mapping[str, Any] | None) -> M | None:
+    """A settings model from itself or a dict. Raises DeclarationError."""
+    if value is None or isinstance(value, model):
+        return value
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise settings_error(label, error) from error
+
+
+def as_providers(label: str, providers: Sequence[ProviderLike]) -> tuple[Provider, ...]:
+    """Providers, bare classes among them standing for ``provide_class``. Raises DeclarationError."""
+    found: list[Provider] = []
+    for item in providers:
+        if isinstance(item, Provider):
+            found.append(item)
+        elif isinstance(item, type):
+            found.append(provide_class(item))
+        else:
+            raise DeclarationError(
+                "declaration.bad-provider",
+                f"{label}: {item!r:.80} is no provider",
+                "use provide(TOKEN, value), provide_factory(...), provide_class(...) or a class",
+            )
+    return tuple(found)

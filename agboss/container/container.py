@@ -1,0 +1,99 @@
+"""The container: injector with everything it leaves out (async resources, checks, a Tern scope)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from injector import CallableProvider, Injector, InstanceProvider, UnsatisfiedRequirement, singleton
+
+from agboss.components.injection import Key, Provider, key_name
+from agboss.components.metadata import Dependency, InjectableSpec
+from agboss.container.check import FRAMEWORK_KEYS
+from agboss.container.scope import TernScope, tern_scope
+from agboss_memory.contract import MemoryModel
+
+MemoryModelFor = Callable[[str], MemoryModel]
+
+
+class Container:
+    """Builds strategies, tools and actions from checked providers.
+
+    Args:
+        providers: All providers by key, as ``Checker`` left them.
+        memory_model: Makes the ``MemoryModel`` of a strategy, by the strategy's name.
+    """
+
+    def __init__(self, providers: Mapping[Key, Provider], memory_model: MemoryModelFor) -> None:
+        self._providers = dict(providers)
+        self._memory_model = memory_model
+        self._injector = Injector(auto_bind=False)
+        self._async_tern = [
+            provider for provider in self._providers.values() if provider.scope == "tern" and provider.kind == "factory"
+        ]
+        for provider in self._providers.values():
+            if provider.kind == "class" or (provider.kind == "factory" and provider.scope == "tern"):
+                scope = singleton if provider.scope == "app" else tern_scope
+                self._bind(provider.key, CallableProvider(self._maker(provider)), scope)
+            elif provider.kind == "value":
+                self._bind(provider.key, InstanceProvider(provider.target))
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Make what App-wide factories provide, dependencies first; ``stack`` leaves their resources in reverse."""
+        opened: set[Key] = set()
+        for provider in self._providers.values():
+            await self._open(provider, stack, opened)
+
+    async def _open(self, provider: Provider, stack: AsyncExitStack, opened: set[Key]) -> None:
+        if provider.key in opened or provider.scope != "app":
+            return
+        opened.add(provider.key)
+        for dependency in provider.dependencies:
+            if dependency.key in self._providers:
+                await self._open(self._providers[dependency.key], stack, opened)
+        if provider.kind == "factory":
+            self._bind(provider.key, InstanceProvider(await self._enter(provider, stack)))
+        elif provider.kind == "class":
+            self._injector.get(provider.key)  # pyright: ignore[reportArgumentType]
+
+    async def _enter(self, provider: Provider, stack: AsyncExitStack) -> Any:
+        made = provider.target(**self.arguments(provider.dependencies, key_name(provider.key)))
+        if inspect.isawaitable(made):
+            made = await made
+        if hasattr(made, "__aenter__") and hasattr(made, "__aexit__"):
+            return await stack.enter_async_context(made)
+        return made
+
+    async def open_tern(self, scope: TernScope) -> None:
+        """Make what factories of Tern scope provide. Costs nothing when there are none."""
+        for provider in self._async_tern:
+            if scope.exits is None:
+                scope.exits = AsyncExitStack()
+            scope.instances[provider.key] = await self._enter(provider, scope.exits)
+
+    def build(self, cls: type[Any], spec: InjectableSpec, label: str) -> Any:
+        """A new instance of ``cls``."""
+        return cls(**self.arguments(spec.dependencies, label))
+
+    def arguments(self, dependencies: Iterable[Dependency], label: str) -> dict[str, Any]:
+        """Values for parameters. ``label`` is the strategy's name for its ``MemoryModel``."""
+        found: dict[str, Any] = {}
+        for dependency in dependencies:
+            if dependency.key in FRAMEWORK_KEYS:
+                found[dependency.parameter] = self._memory_model(label)
+                continue
+            try:
+                found[dependency.parameter] = self._injector.get(dependency.key)  # pyright: ignore[reportArgumentType]
+            except UnsatisfiedRequirement:
+                if not dependency.optional:
+                    raise
+        return found
+
+    def _maker(self, provider: Provider) -> Callable[[], Any]:
+        label = key_name(provider.key)
+        return lambda: provider.target(**self.arguments(provider.dependencies, label))
+
+    def _bind(self, key: Any, provider: Any, scope: Any = None) -> None:
+        self._injector.binder.bind(key, to=provider, scope=scope)

@@ -1,0 +1,132 @@
+"""What a stream yields: a frozen union, told apart by ``type``. Every event knows its node and can be dumped as JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    node: str = ""
+    """Name of the node that it concerns; empty for the run as a whole."""
+
+
+class TernStarted(_Event):
+    """The Tern was admitted."""
+
+    type: Literal["tern_started"] = "tern_started"
+    thread: str
+    tern: int
+
+
+class NodeStarted(_Event):
+    """A node begins."""
+
+    type: Literal["node_started"] = "node_started"
+
+
+class RouteChosen(_Event):
+    """A router chose; ``confidence`` is 0 to 1, None when unknown."""
+
+    type: Literal["route_chosen"] = "route_chosen"
+    next: str
+    confidence: float | None = None
+    source: str = ""
+
+
+class TextDelta(_Event):
+    """A piece of an agent's text. ``certain`` = it can only be part of that agent's answer (no tool call can follow)."""
+
+    type: Literal["text_delta"] = "text_delta"
+    text: str
+    certain: bool = False
+
+
+class ToolStarted(_Event):
+    """A tool is about to run; ``arguments`` is JSON text."""
+
+    type: Literal["tool_started"] = "tool_started"
+    tool: str
+    call_id: str
+    arguments: str
+
+
+class ToolFinished(_Event):
+    """A tool has run; ``ok`` is False when ``result`` is an error text."""
+
+    type: Literal["tool_finished"] = "tool_finished"
+    tool: str
+    call_id: str
+    result: str
+    ok: bool
+
+
+class NodeFinished(_Event):
+    """A node has ended; ``answer`` is what it gave, as text."""
+
+    type: Literal["node_finished"] = "node_finished"
+    answer: str = ""
+
+
+class Answered(_Event):
+    """The Tern is stored; this is its answer. Memory work may still follow."""
+
+    type: Literal["answered"] = "answered"
+    answer: str
+    status: str
+
+
+class Compacted(_Event):
+    """Memory work wrote a summary. Its text is not part of the answer."""
+
+    type: Literal["compacted"] = "compacted"
+    memory: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Warned(_Event):
+    """Something a person should know."""
+
+    type: Literal["warned"] = "warned"
+    text: str
+
+
+class Ended(_Event):
+    """The last event of a run that gave a result."""
+
+    type: Literal["ended"] = "ended"
+    thread: str
+    tern: int
+    status: str
+    answer: str
+    memory: str | None = None
+
+
+class Failed(_Event):
+    """The last event of a run that raised."""
+
+    type: Literal["failed"] = "failed"
+    code: str
+    message: str
+
+
+RunEvent: TypeAlias = Annotated[
+    TernStarted
+    | NodeStarted
+    | RouteChosen
+    | TextDelta
+    | ToolStarted
+    | ToolFinished
+    | NodeFinished
+    | Answered
+    | Compacted
+    | Warned
+    | Ended
+    | Failed,
+    Field(discriminator="type"),
+]
+"""Any event of a run."""

@@ -1,0 +1,220 @@
+"""The compiled flow: nodes, edges, and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from agboss.components.metadata import ComponentSpec, component_of, describe
+from agboss.components.naming import normal_name
+from agboss.errors import AgbossError, DeclarationError
+from agboss.flow.edges import Chain, Routes
+
+_NODE_KINDS = ("start", "agent", "router", "action", "finish")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node.
+
+    Attributes:
+        spec: The component.
+        next: Name of the node that follows, None for routers and finishes.
+        routes: Names that a router may choose, sorted.
+    """
+
+    spec: ComponentSpec
+    next: str | None = None
+    routes: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of all nodes that may follow."""
+        return (*self.routes, *((self.next,) if self.next else ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """A flow without violations."""
+
+    nodes: Mapping[str, Node]
+    names: Mapping[Any, str]
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """Names of the entries."""
+        return tuple(name for name, node in self.nodes.items() if node.spec.kind == "start")
+
+    def of_kind(self, kind: str) -> tuple[Node, ...]:
+        """Nodes of a kind, in the order of the flow."""
+        return tuple(node for node in self.nodes.values() if node.spec.kind == kind)
+
+    def mermaid(self) -> str:
+        """The flow as a Mermaid flowchart."""
+        shapes = {"start": "([{}])", "finish": "([{}])", "router": "{{{{{}}}}}", "agent": "[{}]", "action": "[[{}]]"}
+        ids = {name: f"n{index}" for index, name in enumerate(self.nodes)}
+        lines = ["flowchart TD"]
+        for name, node in self.nodes.items():
+            label = '"' + name.replace('"', "#quot;") + '"'
+            lines.append(f"    {ids[name]}" + shapes[node.spec.kind].format(label))
+        for name, node in self.nodes.items():
+            arrow = "-.->" if node.spec.kind == "router" else "-->"
+            lines.extend(f"    {ids[name]} {arrow} {ids[target]}" for target in node.targets)
+        return "\n".join(lines) + "\n"
+
+
+class _Builder:
+    """Collects nodes and edges, and every violation on the way."""
+
+    def __init__(self) -> None:
+        self.names: dict[Any, str] = {}
+        self.nodes: dict[str, Node] = {}
+        self.violations: list[AgbossError] = []
+        self.broken: set[str] = set()
+
+    def problem(self, code: str, message: str, hint: str, **data: Any) -> None:
+        self.violations.append(DeclarationError(code, message, hint, **data))
+
+    def add(self, target: Any, role: str = "node") -> str | None:
+        """The name of a component's node; None (and a violation) when it is none."""
+        if target in self.names:
+            return self.names[target]
+        spec = component_of(target)
+        label = describe(target) if isinstance(target, type) else repr(target)
+        if spec is None or spec.kind not in _NODE_KINDS:
+            code = "flow.unknown-route" if role == "route" else "flow.not-a-component"
+            what = "is not decorated" if spec is None else f"is a {spec.kind}"
+            self.problem(code, f"{label} stands in the flow as a {role} but {what}", "use @agent, @router or @action")
+            return None
+        for other in self.nodes.values():
+            if normal_name(other.spec.name) == normal_name(spec.name):
+                self.problem(
+                    "assembly.duplicate-name",
+                    f"{label} and another {other.spec.kind} have names that read the same: "
+                    f"{spec.name!r} and {other.spec.name!r}",
+                    "give one of them another name=",
+                )
+                return None
+        self.names[target] = spec.name
+        self.nodes[spec.name] = Node(spec=spec)
+        return spec.name
+
+    def link(self, source: str, target: str) -> None:
+        """An edge from ``source`` to ``target``."""
+        node = self.nodes[source]
+        if node.spec.kind == "finish":
+            self.problem("flow.after-finish", f"finish {source!r} has an edge to {target!r}", "remove the edge")
+        elif node.spec.kind == "router":
+            self.problem(
+                "flow.router-edge",
+                f"router {source!r} has a plain edge to {target!r}",
+                "write from_(Router).routes(...) instead",
+            )
+        elif self.nodes[target].spec.kind == "start":
+            self.problem("flow.into-start", f"{source!r} leads back to the start {target!r}", "lead it to another node")
+        elif node.next not in (None, target):
+            self.problem(
+                "flow.two-edges",
+                f"{node.spec.kind} {source!r} leads to both {node.next!r} and {target!r}",
+                "put a router between them",
+            )
+        else:
+            self.nodes[source] = replace(node, next=target)
+
+
+def compile_flow(flow: Iterable[Any]) -> tuple[Graph, list[AgbossError]]:
+    """The graph of a flow, and all violations. With violations the graph is incomplete."""
+    builder = _Builder()
+    routes: list[Routes] = []
+    for edge in flow:
+        if isinstance(edge, Chain):
+            names = [builder.add(node) for node in edge.nodes]
+            for source, target in pairwise(names):
+                if source is not None and target is not None:
+                    builder.link(source, target)
+        elif isinstance(edge, Routes):
+            routes.append(edge)
+        else:
+            builder.problem(
+                "flow.bad-edge", f"{edge!r:.80} is no edge", "use chain(...), from_(A).next(B) or .routes()"
+            )
+    for item in routes:
+        _add_routes(builder, item)
+    if not builder.violations:
+        _check_reach(builder)
+    return Graph(nodes=builder.nodes, names=builder.names), builder.violations
+
+
+def _add_routes(builder: _Builder, item: Routes) -> None:
+    source = builder.add(item.router)
+    then = None if item.then is None else builder.add(item.then)
+    if source is None or (item.then is not None and then is None):
+        return
+    node = builder.nodes[source]
+    if node.spec.kind != "router":
+        builder.problem("flow.not-a-router", f"{node.spec.kind} {source!r} has routes", "decorate it with @router")
+        return
+    options = [name for name in (builder.add(target, "route") for target in item.options) if name is not None]
+    builder.nodes[source] = replace(node, routes=tuple(sorted({*node.routes, *options})))
+    for option in options:
+        route = builder.nodes[option]
+        if route.spec.kind == "start":
+            builder.problem("flow.unknown-route", f"router {source!r} routes to the start {option!r}", "remove it")
+        elif route.spec.kind in ("agent", "action") and route.next is None and then is not None:
+            builder.nodes[option] = replace(route, next=then)
+        elif route.spec.kind in ("agent", "action") and route.next is None:
+            builder.problem(
+                "flow.dead-end",
+                f"router {source!r} routes to {option!r}, which leads nowhere",
+                "add then=AnswerFinish (or then=the router), or an edge from the route",
+            )
+
+
+def _check_reach(builder: _Builder) -> None:
+    nodes = builder.nodes
+    starts, finishes = _check_ends(builder)
+    if builder.violations:
+        return
+    reached = _closure(starts, {name: node.targets for name, node in nodes.items()})
+    backwards: dict[str, list[str]] = {}
+    for name, node in nodes.items():
+        for target in node.targets:
+            backwards.setdefault(target, []).append(name)
+    finishing = _closure(finishes, backwards)
+    for name, node in nodes.items():
+        if name not in reached:
+            builder.problem(
+                "flow.unreachable", f"{node.spec.kind} {name!r} is never reached from a start", "add an edge to it"
+            )
+        elif name not in finishing:
+            builder.problem(
+                "flow.dead-end", f"{node.spec.kind} {name!r} goes round without ever reaching a finish", "add a way out"
+            )
+
+
+def _check_ends(builder: _Builder) -> tuple[list[str], list[str]]:
+    nodes = builder.nodes
+    starts = [name for name, node in nodes.items() if node.spec.kind == "start"]
+    finishes = [name for name, node in nodes.items() if node.spec.kind == "finish"]
+    if not starts:
+        builder.problem("flow.no-start", "the flow has no start", "begin a chain with TaskStart")
+    if not finishes:
+        builder.problem("flow.no-finish", "the flow has no finish", "end a chain with AnswerFinish")
+    for name, node in nodes.items():
+        if not node.targets and node.spec.kind != "finish":
+            hint = "write from_(Router).routes(...)" if node.spec.kind == "router" else "lead it to a finish"
+            builder.problem("flow.dead-end", f"{node.spec.kind} {name!r} leads nowhere", hint)
+    return starts, finishes
+
+
+def _closure(roots: Iterable[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
+    found: set[str] = set()
+    open_names = list(roots)
+    while open_names:
+        name = open_names.pop()
+        if name not in found:
+            found.add(name)
+            open_names.extend(edges.get(name, ()))
+    return found

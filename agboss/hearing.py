@@ -1,0 +1,31 @@
+"""From what happens inside an agent's loop to events of the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agboss.events import RunEvent, TextDelta, ToolFinished, ToolStarted
+from agboss_memory.messages import ToolCall
+
+
+class Hearing:
+    """A listener that turns text and tools into events.
+
+    Args:
+        emit: Receives the events.
+    """
+
+    def __init__(self, emit: Callable[[RunEvent], None]) -> None:
+        self._emit = emit
+
+    def text(self, node: str, text: str, certain: bool) -> None:
+        """A piece of text."""
+        self._emit(TextDelta(node=node, text=text, certain=certain))
+
+    def tool_started(self, node: str, call: ToolCall) -> None:
+        """A tool is about to run."""
+        self._emit(ToolStarted(node=node, tool=call.name, call_id=call.id, arguments=call.arguments))
+
+    def tool_finished(self, node: str, call: ToolCall, result: str, ok: bool) -> None:
+        """A tool has run."""
+        self._emit(ToolFinished(node=node, tool=call.name, call_id=call.id, result=result, ok=ok))

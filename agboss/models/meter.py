@@ -1,0 +1,187 @@
+"""What one Tern spends: every model call, tool and step is checked before and booked after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from agboss.errors import LimitExceededError
+from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
+from agboss_memory.messages import UsageRecord
+from agboss_memory.stores.contract import BookedUsage, DaySpend
+
+if TYPE_CHECKING:
+    from agboss.components.settings import Limits, ModelSpec, RunLimits
+    from agboss_memory.messages import UsageSource
+
+DEFAULT_STEPS = 100
+"""Nodes that one Tern may run when ``limits.per_run.steps`` is not set."""
+
+CostOf = Callable[["ModelSpec", ModelUsage], "tuple[Decimal | None, UsageSource]"]
+_MICRO = Decimal(1_000_000)
+_FREE = Decimal(0)
+
+
+@dataclass(slots=True)
+class _Tally:
+    steps: int = 0
+    model_calls: int = 0
+    tool_calls: int = 0
+    tokens: int = 0
+    usd: Decimal = _FREE
+
+
+class Meter:
+    """Counts, bounds and books what one Tern spends.
+
+    Args:
+        limits: Bounds of the workflow.
+        cost_of: Prices a call.
+        day: What the workflow spent today before this Tern, None when no daily bound needs it.
+        warn: Receives one-line warnings.
+    """
+
+    def __init__(
+        self, limits: Limits | None, cost_of: CostOf, warn: Callable[[str], None], day: DaySpend | None = None
+    ) -> None:
+        self._run = limits.per_run if limits is not None else None
+        self._day = limits.per_day if limits is not None and day is not None else None
+        self._before = day or DaySpend()
+        self._cost_of = cost_of
+        self._warn = warn
+        self._keys: dict[str, int] = {}
+        self._tally = _Tally()
+        self._unknown: set[str] = set()
+        self._taken = 0
+        self.booked: list[BookedUsage] = []
+
+    @property
+    def steps(self) -> int:
+        """Nodes that ran."""
+        return self._tally.steps
+
+    @property
+    def tool_calls(self) -> int:
+        """Tools that ran."""
+        return self._tally.tool_calls
+
+    @property
+    def usage(self) -> tuple[UsageRecord, ...]:
+        """All records so far, in order."""
+        return tuple(item.record for item in self.booked)
+
+    @property
+    def spend(self) -> Decimal | None:
+        """US dollars so far, None when a price is unknown."""
+        return None if self._unknown else self._tally.usd
+
+    def take(self) -> tuple[BookedUsage, ...]:
+        """What was booked since the last take, to be stored."""
+        fresh = tuple(self.booked[self._taken :])
+        self._taken = len(self.booked)
+        return fresh
+
+    async def generate(self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str) -> ModelReply:
+        """Make one model call. Raises LimitExceededError before it when a bound is reached."""
+        self.check_model(request.caller)
+        self._tally.model_calls += 1
+        key = self._key(f"{node}.model")
+        reply = await model.generate(request)
+        self._book(key, record_of(spec, request, reply.usage, self._cost_of))
+        return reply
+
+    def book_route(self, node: str, records: tuple[UsageRecord, ...]) -> None:
+        """Book the calls of a router."""
+        for record in records:
+            self._tally.model_calls += 1
+            self._book(self._key(f"{node}.route"), record)
+
+    def book_update(self, strategy: str, records: tuple[UsageRecord, ...]) -> None:
+        """Book what a strategy reports of its own."""
+        for record in records:
+            self._book(self._key(f"{strategy}.memory"), record)
+
+    def book_tool(self, tool: str, usd: Decimal, what: str) -> None:
+        """Book money that a tool reports."""
+        record = UsageRecord(caller=tool, model=what, purpose="tool", usd=usd, source="tool")
+        self._book(self._key(f"{tool}.cost"), record)
+
+    def step(self, node: str) -> None:
+        """Count one node. Raises LimitExceededError."""
+        bound = self._run.steps if self._run is not None and self._run.steps is not None else DEFAULT_STEPS
+        if self._tally.steps >= bound:
+            raise _exceeded("run", "steps", bound, node)
+        daily = self._day.steps if self._day is not None else None
+        if daily is not None and self._before.steps + self._tally.steps >= daily:
+            raise _exceeded("day", "steps", daily, node)
+        self._tally.steps += 1
+
+    def check_tool(self, tool: str) -> None:
+        """Count one tool run. Raises LimitExceededError before it."""
+        for scope, bounds, before in self._bounds():
+            if bounds.tool_calls is not None and before.tool_calls + self._tally.tool_calls >= bounds.tool_calls:
+                raise _exceeded(scope, "tool_calls", bounds.tool_calls, tool)
+        self._tally.tool_calls += 1
+
+    def check_model(self, caller: str) -> None:
+        """Raises LimitExceededError when one more model call is not allowed."""
+        if self._run is None and self._day is None:
+            return
+        tally = self._tally
+        for scope, bounds, before in self._bounds():
+            if bounds.model_calls is not None and before.model_calls + tally.model_calls >= bounds.model_calls:
+                raise _exceeded(scope, "model_calls", bounds.model_calls, caller)
+            if bounds.tokens is not None and before.tokens + tally.tokens >= bounds.tokens:
+                raise _exceeded(scope, "tokens", bounds.tokens, caller)
+            if bounds.usd is not None and Decimal(before.micro_usd) / _MICRO + tally.usd >= bounds.usd:
+                raise _exceeded(scope, "usd", bounds.usd, caller)
+
+    def _bounds(self) -> list[tuple[str, RunLimits, DaySpend]]:
+        found: list[tuple[str, RunLimits, DaySpend]] = []
+        if self._run is not None:
+            found.append(("run", self._run, DaySpend()))
+        if self._day is not None:
+            found.append(("day", self._day, self._before))
+        return found
+
+    def _book(self, key: str, record: UsageRecord) -> None:
+        self.booked.append(BookedUsage(step_key=key, record=record))
+        self._tally.tokens += record.input_tokens + record.output_tokens
+        if record.usd is not None:
+            self._tally.usd += record.usd
+        elif record.model not in self._unknown:
+            self._unknown.add(record.model)
+            self._warn(f"the price of model {record.model!r} is unknown; spend is not known (set ModelSpec(price=))")
+
+    def _key(self, stem: str) -> str:
+        count = self._keys.get(stem, 0) + 1
+        self._keys[stem] = count
+        return f"{stem}.{count}"
+
+
+def record_of(spec: ModelSpec, request: ModelRequest, usage: ModelUsage, cost_of: CostOf) -> UsageRecord:
+    """The usage record of one call, priced."""
+    usd, source = (_FREE, "free") if usage.free and spec.price is None else cost_of(spec, usage)
+    return UsageRecord(
+        caller=request.caller,
+        model=request.model,
+        purpose=request.purpose,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        usd=usd,
+        source=source,
+    )
+
+
+def _exceeded(scope: str, what: str, bound: object, caller: str) -> LimitExceededError:
+    return LimitExceededError(
+        f"limit.{scope}-{what.replace('_', '-')}",
+        f"limit per {scope} reached: {what}={bound}; {caller!r} was not called",
+        f"raise limits.per_{scope}.{what}" + (" or wait for the next UTC day" if scope == "day" else ""),
+        bound=bound,
+        caller=caller,
+    )

@@ -1,0 +1,150 @@
+"""How a Tern ended: from an answer or an error to what is stored, and to what the caller gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from agboss.errors import AgbossError, TernCancelledError, TernFailedError, TernTimeoutError
+from agboss.plan import Plan, total
+from agboss.run import LiveTern, RunResult
+from agboss.tern import Finished, MemoryReport, RecordRequest
+from agboss.windows import Windows
+from agboss_memory.contract import utc_now
+from agboss_memory.messages import Tern, TernStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a Tern ended, before it is stored.
+
+    Attributes:
+        status: Its status.
+        answer: Its answer, or empty.
+        finish: The finish that was reached, or empty.
+        output: The typed output, or None.
+        output_json: The same as JSON.
+        error: What is raised after the Tern is stored, None when it was answered.
+    """
+
+    status: TernStatus
+    answer: str = ""
+    finish: str = ""
+    output: Any = None
+    output_json: str | None = None
+    error: BaseException | None = None
+
+    def to_record(self, live: LiveTern, windows: Windows) -> RecordRequest:
+        """The request of the record stage."""
+        error = self.error
+        text = code = ""
+        if isinstance(error, AgbossError):
+            text, code = error.message, error.code
+        elif error is not None:
+            text, code = "The turn was cancelled.", "run.cancelled"
+        return RecordRequest(
+            live=live,
+            windows=windows,
+            status=self.status,
+            now=utc_now(),
+            answer=self.answer,
+            finish=self.finish,
+            output=self.output_json,
+            error=text,
+            error_code=code,
+        )
+
+
+def answered(finished: Finished, live: LiveTern) -> Outcome:
+    """The flow reached its finish."""
+    return Outcome(
+        status=TernStatus.ANSWERED,
+        answer=finished.answer,
+        finish=live.path[-1],
+        output=finished.output,
+        output_json=finished.output_json,
+    )
+
+
+def failed(live: LiveTern, error: BaseException, *, asked: bool, expired: bool, timeout: float | None) -> Outcome:
+    """The flow was stopped by an error, a cancellation, or its time-out."""
+    place = f"turn {live.number} of thread {live.thread!r}"
+    if expired and isinstance(error, TimeoutError):
+        if asked:
+            stop: AgbossError = TernCancelledError("run.cancelled", f"{place} was cancelled", "")
+        else:
+            stop = TernTimeoutError(
+                "run.timeout", f"{place} gave no answer within {timeout:g} s", "raise timeout=, or ask for less"
+            )
+        return Outcome(status=TernStatus.CANCELLED, error=stop)
+    if isinstance(error, AgbossError):
+        return Outcome(status=TernStatus.FAILED, error=error)
+    if isinstance(error, Exception):
+        wrapped = TernFailedError("run.failed", f"{place} failed: {type(error).__name__}", "see __cause__")
+        wrapped.__cause__ = error
+        return Outcome(status=TernStatus.FAILED, error=wrapped)
+    return Outcome(status=TernStatus.CANCELLED, error=error)
+
+
+def conclude(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResult:
+    """The result of a stored Tern. Raises its error, or that of a strict compaction, with the result as ``.run``."""
+    result = RunResult(
+        thread=live.thread,
+        tern=live.number,
+        status=outcome.status,
+        answer=outcome.answer,
+        output=outcome.output,
+        finish=outcome.finish,
+        path=tuple(live.path),
+        usage=live.meter.usage,
+        spend=live.meter.spend,
+        memory=None if report.compaction is None else str(report.compaction),
+        compaction=report.compaction,
+        warnings=tuple(live.warnings),
+    )
+    error = outcome.error or report.error
+    if error is None:
+        return result
+    if isinstance(error, AgbossError):
+        error.run = result
+    raise error
+
+
+def stored_result(plan: Plan, thread: str, tern: Tern) -> RunResult:
+    """The result of a Tern whose key came again. Raises as the first run did."""
+    finish = plan.finishes.get(tern.finish)
+    output: Any = None
+    if tern.output is not None and finish is not None:
+        model = finish.output or _output_model(plan, tern)
+        if model is not None:
+            try:
+                output = model.model_validate_json(tern.output)
+            except ValidationError:  # the model has changed since; the text is still there
+                output = None
+    result = RunResult(
+        thread=thread,
+        tern=tern.number,
+        status=tern.status,
+        answer=tern.answer,
+        output=output,
+        finish=tern.finish,
+        path=tern.path,
+        usage=tern.usage,
+        spend=total(tuple(record.usd for record in tern.usage)),
+    )
+    if tern.status in (TernStatus.FAILED, TernStatus.CANCELLED):
+        error = TernFailedError(
+            tern.error_code or "run.failed",
+            tern.error or f"turn {tern.number} of thread {thread!r} ended as {tern.status}",
+            "the idempotency key belongs to this Tern; use a new key to try again",
+        )
+        error.run = result
+        raise error
+    return result
+
+
+def _output_model(plan: Plan, tern: Tern) -> Any:
+    agent = plan.agents.get(tern.agent)
+    return None if agent is None else agent.spec.output

@@ -1,0 +1,171 @@
+"""One run: its result, and the Tern while it is alive."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
+
+from agboss.errors import OutputError
+from agboss_memory.messages import Message, Summary, TernStatus, UsageRecord
+from agboss_memory.render import span
+from agboss_memory.stores.contract import PendingWork, Store, Window
+
+if TYPE_CHECKING:
+    from agboss.events import RunEvent
+    from agboss.models.meter import Meter
+    from agboss.plan import Plan
+
+logger = logging.getLogger("agboss")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReport:
+    """What a Tern's compaction wrote.
+
+    Attributes:
+        summaries: The summaries of this Tern, oldest first.
+        active: Active summaries of the thread after each of them, capped at ``keep``.
+        keep: How many summaries readers may see.
+    """
+
+    summaries: tuple[Summary, ...]
+    active: tuple[int, ...]
+    keep: int
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"turns {span(summary.first, summary.last)} → summary {active}/{self.keep}"
+            for summary, active in zip(self.summaries, self.active, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What one Tern gave.
+
+    Attributes:
+        thread: Id of the thread; pass it to continue.
+        tern: Number of the Tern in it.
+        status: How it ended.
+        answer: The answer as text; empty when there is none.
+        output: The instance of a typed finish or agent output, None for plain text.
+        finish: Name of the finish that was reached, empty when none was.
+        path: Names of the nodes that ran, in order.
+        usage: One record per model call or reported cost, memory work included.
+        spend: US dollars, None when a price is unknown.
+        memory: One line when this Tern compacted, else None.
+        compaction: The same as a record.
+        pause: What the Tern waits for; None unless paused.
+        warnings: One line each; every one is also a log record.
+    """
+
+    thread: str
+    tern: int
+    status: TernStatus
+    answer: str = ""
+    output: Any = None
+    finish: str = ""
+    path: tuple[str, ...] = ()
+    usage: tuple[UsageRecord, ...] = ()
+    spend: Decimal | None = None
+    memory: str | None = None
+    compaction: CompactionReport | None = None
+    pause: Any = None
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON-ready values."""
+        return to_jsonable_python(
+            {name: getattr(self, name) for name in self.__dataclass_fields__}, fallback=str, serialize_unknown=True
+        )
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class LiveTern:
+    """A Tern between admission and its end: what the stages share. Everything else is a frozen record.
+
+    Attributes:
+        plan: The assembled workflow.
+        store: Where the log is.
+        thread: Id of the thread.
+        key: The store's key of the thread.
+        number: Number of the Tern.
+        fence: Carried by every write.
+        owner: The thread's owner.
+        task: The task as text.
+        start: Name of the start.
+        value: What the newest node gave: the start's input at first.
+        metadata: JSON text of the caller, or None.
+        started_at: Aware UTC.
+        window: The newest part of the thread before this Tern.
+        meter: Bounds and books all calls.
+        emit: Receives events, None when nobody listens.
+        pending: Memory work that an earlier Tern left.
+        path: Names of the nodes that ran.
+        answers: Name and answer of each agent and action that ran.
+        agent: The agent that answered last.
+        messages: What the agents said.
+        visits: How often each router was asked.
+        warnings: One line each.
+    """
+
+    plan: Plan
+    store: Store
+    thread: str
+    key: int
+    number: int
+    fence: int
+    owner: str | None
+    task: str
+    start: str
+    value: Any
+    metadata: str | None
+    started_at: datetime
+    window: Window
+    emit: Callable[[RunEvent], None] | None = None
+    pending: tuple[PendingWork, ...] = ()
+    path: list[str] = field(default_factory=list[str])
+    answers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    agent: str = ""
+    messages: list[Message] = field(default_factory=list[Message])
+    visits: dict[str, int] = field(default_factory=dict[str, int])
+    warnings: list[str] = field(default_factory=list[str])
+    meter: Meter = field(init=False)
+
+    def warn(self, text: str) -> None:
+        """Add a warning; the same line is added once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            logger.warning("thread %s, turn %d: %s", self.thread, self.number, text)
+
+
+def as_answer(value: Any) -> str:
+    """A node's output as text."""
+    if isinstance(value, str):
+        return value
+    return value.model_dump_json() if isinstance(value, BaseModel) else str(value)
+
+
+def as_model(model: type[BaseModel], value: Any, node: str) -> BaseModel:
+    """``value`` as an instance of ``model``: itself, its fields, or its JSON. Raises OutputError that names the node."""
+    if isinstance(value, model):
+        return value
+    try:
+        if isinstance(value, str):
+            return model.model_validate_json(value)
+        return model.model_validate(value.model_dump() if isinstance(value, BaseModel) else value)
+    except ValidationError as error:
+        raise OutputError(
+            "run.model-mismatch",
+            f"node {node!r} wants a {model.__name__} and got {type(value).__name__}: "
+            + "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3]),
+            f"let the node before give a {model.__name__} (output={model.__name__})",
+            node=node,
+        ) from error

@@ -1,0 +1,323 @@
+"""Runs one Tern through its seven stages, in the order of ``agboss.tern``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agboss.agents import AgentView, ViewBuilder
+from agboss.components.settings import RunLimits
+from agboss.container import CURRENT, TernScope
+from agboss.errors import AgbossError
+from agboss.events import Answered, NodeFinished, NodeStarted, RouteChosen, RunEvent, TernStarted
+from agboss.flow.graph import Node
+from agboss.hearing import Hearing
+from agboss.models.meter import Meter
+from agboss.outcome import Outcome, answered, conclude, failed, stored_result
+from agboss.plan import Plan
+from agboss.queue import ThreadQueue
+from agboss.run import LiveTern, RunResult
+from agboss.tern import (
+    AdmitRequest,
+    ChooseRequest,
+    ContextRequest,
+    DispatchRequest,
+    Finished,
+    FinishRequest,
+    MemoryReport,
+    MemoryRequest,
+    Recorded,
+    admit,
+    build_context,
+    choose,
+    dispatch,
+    finish,
+    record,
+    update_memory,
+)
+from agboss.windows import Windows
+from agboss_memory.contract import MemoryView, utc_now
+from agboss_memory.messages import Message
+from agboss_memory.stores.contract import Admission, MessagePage, PendingWork, Store
+
+_NO_BOUND = 2**62
+"""Greater than any message number."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Runtime:
+    """What all runs of one App share.
+
+    Attributes:
+        plan: The assembled workflow.
+        store: Where the log is.
+        windows: Windows of threads in use.
+        queue: One Tern at a time per thread.
+        holder: Names this App in leases.
+        policy: ``enqueue`` waits for a busy thread, ``reject`` does not.
+        queue_timeout: Seconds that ``enqueue`` waits.
+        background: Whether memory work goes on after a run has returned.
+        spawn: Starts a task that belongs to the App.
+        running: What cancels the Tern that runs in a thread, by thread id.
+    """
+
+    plan: Plan
+    store: Store
+    windows: Windows
+    holder: str
+    policy: Literal["enqueue", "reject"]
+    queue_timeout: float
+    background: bool
+    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    queue: ThreadQueue = field(default_factory=ThreadQueue)
+    running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
+
+
+@dataclass(slots=True, eq=False)
+class Interrupt:
+    """Ends the run of a Tern early: by a time-out or because the App was asked to."""
+
+    timer: asyncio.Timeout
+    asked: bool = False
+
+    def cancel(self) -> None:
+        """Cancel the Tern now."""
+        self.asked = True
+        self.timer.reschedule(asyncio.get_running_loop().time())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """One call of ``execute`` or ``stream``, checked.
+
+    Attributes:
+        admission: What the store is asked.
+        value: The start's input: text, or an instance of its model.
+        timeout: Seconds from admission to answer, None = no bound.
+        emit: Receives events, None when nobody listens.
+    """
+
+    admission: Admission
+    value: Any
+    timeout: float | None = None
+    emit: Callable[[RunEvent], None] | None = None
+
+
+async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
+    """Run one Tern. Raises typed errors that carry the stored run as ``.run``."""
+    lines = _lines(request)
+    entered: list[str] = []
+    try:
+        for line in lines:
+            await runtime.queue.enter(line, 0 if runtime.policy == "reject" else runtime.queue_timeout)
+            entered.append(line)
+        live = await _admit(runtime, request)
+        if isinstance(live, RunResult):
+            return live
+        scope = TernScope(thread_id=live.thread, meter=live.meter)
+        token = CURRENT.set(scope)
+        try:
+            await runtime.plan.container.open_tern(scope)
+            outcome = await _to_answer(runtime, request, live)
+            recorded = await record(outcome.to_record(live, runtime.windows))
+            if live.emit is not None:
+                live.emit(Answered(answer=outcome.answer, status=outcome.status))
+            work = _remember(runtime, live, recorded, scope)
+            if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
+                runtime.spawn(_release_after(runtime, work, tuple(entered)))
+                entered.clear()
+                return conclude(live, outcome, MemoryReport())
+            return conclude(live, outcome, await work)
+        finally:
+            CURRENT.reset(token)
+    finally:
+        for line in reversed(entered):
+            runtime.queue.leave(line)
+
+
+def _lines(request: RunRequest) -> tuple[str, ...]:
+    """What the run waits for within this process: its idempotency key, then its thread."""
+    asked = request.admission
+    if asked.idempotency_key is None:
+        return (asked.thread,)
+    return (repr((asked.owner, asked.idempotency_key)), asked.thread)
+
+
+async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
+    """The admitted Tern, or the stored result when its key was used before."""
+    plan, held = runtime.plan, runtime.windows.held(request.admission.thread)
+    asked = replace(request.admission, now=utc_now(), known=None if held is None else held.version)
+    result = await admit(
+        AdmitRequest(
+            admission=asked,
+            store=runtime.store,
+            windows=runtime.windows,
+            held=held,
+            wait=0 if runtime.policy == "reject" else runtime.queue_timeout,
+        )
+    )
+    admitted = result.admitted
+    if admitted.tern is not None:
+        return stored_result(plan, admitted.thread, admitted.tern)
+    live = LiveTern(
+        plan=plan,
+        store=runtime.store,
+        thread=admitted.thread,
+        key=admitted.key,
+        number=admitted.number,
+        fence=admitted.fence,
+        owner=asked.owner,
+        task=asked.task,
+        start=asked.start,
+        value=request.value,
+        metadata=asked.metadata,
+        started_at=asked.now,
+        window=result.window,
+        emit=request.emit,
+        pending=admitted.pending,
+    )
+    day = None
+    if plan.limits is not None and plan.limits.per_day != RunLimits():
+        day = await runtime.store.day_spend(plan.name, asked.now.date().isoformat())
+    live.meter = Meter(plan.limits, plan.cost_of, live.warn, day)
+    _note(live)
+    return live
+
+
+def _note(live: LiveTern) -> None:
+    """Warnings that hold before anything has run, and the first event."""
+    for line in live.plan.offline:
+        live.warn(line)
+    before = live.window.terns[-1] if live.window.terns else None
+    if before is not None and before.version == live.plan.version and before.config_hash != live.plan.config_hash:
+        live.warn(f"workflow {live.plan.name!r} changed but still calls itself version {live.plan.version!r}")
+    if live.emit is not None:
+        live.emit(TernStarted(node=live.start, thread=live.thread, tern=live.number))
+
+
+async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern) -> Outcome:
+    """Walk the flow; whatever happens becomes an outcome that can be stored."""
+    timer = asyncio.timeout(request.timeout)
+    interrupt = Interrupt(timer)
+    try:
+        async with timer:
+            runtime.running[live.thread] = interrupt
+            crashed = tuple(work for work in live.pending if work.attempts == 0)
+            if crashed:
+                await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
+            return answered(await _walk(live), live)
+    except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
+        return failed(live, error, asked=interrupt.asked, expired=timer.expired(), timeout=request.timeout)
+    finally:
+        runtime.running.pop(live.thread, None)
+
+
+async def _walk(live: LiveTern) -> Finished:
+    """Choose -> build_context -> dispatch, again and again, then finish."""
+    nodes = live.plan.graph.nodes
+    node = nodes[live.start]
+    live.path.append(live.start)
+    while True:
+        choice = await choose(ChooseRequest(live=live, node=node))
+        if choice.route is not None and live.emit is not None:
+            route = choice.route
+            live.emit(
+                RouteChosen(node=node.spec.name, next=route.next, confidence=route.confidence, source=route.source)
+            )
+        node = choice.node
+        name, kind = node.spec.name, node.spec.kind
+        live.meter.step(name)
+        live.path.append(name)
+        if kind == "finish":
+            answer = live.answers[-1][1] if live.answers else ""
+            return await finish(FinishRequest(finish=live.plan.finishes[name], value=live.value, answer=answer))
+        if kind != "router":
+            await _visit(live, node)
+
+
+async def _visit(live: LiveTern, node: Node) -> None:
+    name = node.spec.name
+    listener = None if live.emit is None else Hearing(live.emit)
+    if live.emit is not None:
+        live.emit(NodeStarted(node=name))
+    done = await dispatch(
+        DispatchRequest(live=live, node=node, build_view=_view_builder(live, name), listener=listener)
+    )
+    live.value = done.value
+    live.answers.append((name, done.answer))
+    if node.spec.kind == "agent":
+        live.agent = name
+    if live.emit is not None:
+        live.emit(NodeFinished(node=name, answer=done.answer))
+
+
+def _view_builder(live: LiveTern, name: str) -> ViewBuilder:
+    """Gives the agent's view for each of its model calls."""
+    agent = live.plan.agents.get(name)
+    results = tuple(live.answers)
+    conversation: tuple[Message, ...] | None = None
+    previous: MemoryView | None = None
+
+    async def older(before: int, limit: int) -> tuple[Message, ...]:
+        return await live.store.messages(live.key, MessagePage(agent=name, before=before, limit=limit))
+
+    async def build(call_index: int, added: tuple[Message, ...]) -> AgentView:
+        nonlocal conversation, previous
+        assert agent is not None  # only agents ask for a view
+        if conversation is None:
+            limit = agent.reach.messages
+            conversation = await older(_NO_BOUND, limit) if limit else ()
+        built = await build_context(
+            ContextRequest(
+                agent=agent,
+                thread=live.thread,
+                owner=live.owner,
+                tern=live.number,
+                task=live.task,
+                now=live.started_at,
+                window=live.window,
+                results=results,
+                conversation=conversation,
+                added=added,
+                call_index=call_index,
+                previous=previous,
+                metadata=live.metadata,
+                counter=agent.counter(),
+                load_older=older,
+            )
+        )
+        previous = built.view
+        return AgentView(system=built.system, messages=built.messages)
+
+    return build
+
+
+async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded, scope: TernScope) -> MemoryReport:
+    """Memory work after the commit. A fault of the store leaves it to the next Tern."""
+    fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
+    retried = tuple(work for work in live.pending if work.attempts > 0)
+    try:
+        if not (fresh or retried or recorded.due):
+            return MemoryReport()
+        return await update_memory(
+            MemoryRequest(
+                live=live, windows=runtime.windows, work=(*retried, *fresh), due=recorded.due, tern=recorded.tern
+            )
+        )
+    except AgbossError as error:
+        live.warn(f"memory work is left to the next turn: {error.message}")
+        return MemoryReport()
+    finally:
+        if scope.exits is not None:
+            await scope.exits.aclose()
+
+
+async def _release_after(runtime: Runtime, work: Coroutine[Any, Any, MemoryReport], lines: tuple[str, ...]) -> None:
+    """Finish memory work of a run that has returned, then let the thread's next Tern in."""
+    try:
+        await work
+    finally:
+        for line in reversed(lines):
+            runtime.queue.leave(line)

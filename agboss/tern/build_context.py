@@ -1,0 +1,136 @@
+"""Third stage: what an agent is to see. The strategy selects, this stage renders."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from datetime import datetime
+
+from agboss.agents import AgentPlan
+from agboss.components.agent import PromptContext
+from agboss.errors import AgbossError, StrategyError
+from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
+from agboss_memory.messages import Message
+from agboss_memory.render import user_message
+from agboss_memory.stores.contract import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRequest:
+    """What is known before one model call of an agent.
+
+    Attributes:
+        agent: The agent.
+        thread: Id of the thread.
+        owner: Its owner.
+        tern: Number of the Tern.
+        task: The task as text.
+        now: Aware UTC.
+        window: The newest part of the thread.
+        results: Name and answer of nodes that ran before in this Tern.
+        conversation: The newest ``reach.messages`` messages of the agent's own conversation.
+        added: Messages that the agent's loop added in this Tern, after the task.
+        call_index: 0 before the loop, then the number of the model call.
+        previous: The view of the call before, None at the first.
+        metadata: JSON text of the caller, or None.
+        counter: Token counter of the agent's model, None when nothing needs counting.
+        load_older: Reads older messages of the conversation.
+    """
+
+    agent: AgentPlan
+    thread: str
+    owner: str | None
+    tern: int
+    task: str
+    now: datetime
+    window: Window
+    results: tuple[tuple[str, str], ...] = ()
+    conversation: tuple[Message, ...] = ()
+    added: tuple[Message, ...] = ()
+    call_index: int = 0
+    previous: MemoryView | None = None
+    metadata: str | None = None
+    counter: TokenCounter | None = None
+    load_older: OlderMessages | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltContext:
+    """What the model gets: the view as the strategy made it, the system text and the messages."""
+
+    view: MemoryView
+    system: str
+    messages: tuple[Message, ...]
+
+
+async def build_context(request: ContextRequest) -> BuiltContext:
+    """Ask the strategy for its view and render it.
+
+    Raises:
+        StrategyError: The strategy raised, or gave something that is no view; names the strategy.
+    """
+    agent = request.agent
+    view = await _view(request)
+    system = agent.system_prompt(
+        PromptContext(
+            thread_id=request.thread,
+            owner=request.owner,
+            tern=request.tern,
+            task=request.task,
+            now=request.now,
+            metadata=request.metadata,
+        )
+    )
+    if view.system_addendum:
+        system = f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
+    return BuiltContext(view=view, system=system, messages=_messages(view, request))
+
+
+async def _view(request: ContextRequest) -> MemoryView:
+    agent = request.agent
+    strategy, reach, window = agent.strategy, agent.reach, request.window
+    terns, summaries = reach.terns or 0, reach.summaries or 0
+    context = MemoryContext(
+        thread_id=request.thread,
+        owner=request.owner,
+        agent=agent.name,
+        now=request.now,
+        task=request.task,
+        history=window.terns[-terns:] if terns else (),
+        summaries=window.summaries[-summaries:] if summaries else (),
+        blocks=window.blocks,
+        messages=request.conversation,
+        budget=Budget(window=agent.window, reply_reserve=agent.reply_reserve, counter=request.counter),
+        call_index=request.call_index,
+        previous=request.previous,
+        load_older=request.load_older,
+    )
+    try:
+        made = strategy.build_context(context)
+        view = await made if inspect.isawaitable(made) else made
+    except AgbossError:
+        raise
+    except Exception as error:
+        raise StrategyError(
+            "memory.build-context",
+            f"strategy {agent.strategy_name!r} of agent {agent.name!r} failed in build_context: "
+            f"{type(error).__name__}: {error}",
+            "mend the strategy; the Tern is stored as failed",
+        ) from error
+    if not isinstance(view, MemoryView):
+        raise StrategyError(
+            "memory.no-view",
+            f"strategy {agent.strategy_name!r} of agent {agent.name!r} gave {type(view).__name__}, not a MemoryView",
+            "return MemoryView(...) from build_context",
+        )
+    return view
+
+
+def _messages(view: MemoryView, request: ContextRequest) -> tuple[Message, ...]:
+    """The exact window of the view, or history and task as one user message; then what the loop added."""
+    if view.messages is None:
+        return (user_message(view, request.task, request.results), *request.added)
+    if any(message.tern == request.tern for message in view.messages):
+        return view.messages
+    past_only = MemoryView(recalled=view.recalled)
+    return (*view.messages, user_message(past_only, request.task, request.results), *request.added)

@@ -1,0 +1,100 @@
+"""Second stage: which node runs next. By its edge, or by asking a router."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agboss.errors import RouterError
+from agboss.flow.graph import Node
+from agboss.plan import RouterPlan
+from agboss.routers import RouteRequest, RouteResult, decide
+from agboss.run import LiveTern
+from agboss_memory.contract import MemoryContext
+from agboss_memory.messages import TernStatus
+from agboss_memory.render import joined, past_rows
+from agboss_memory.strategies import TurnMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseRequest:
+    """Where the Tern stands: the node that ran last."""
+
+    live: LiveTern
+    node: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The next node, and the decision when a router made it."""
+
+    node: Node
+    route: RouteResult | None = None
+
+
+async def choose(request: ChooseRequest) -> Choice:
+    """The next node.
+
+    Raises:
+        RouterError: The router failed, gave no route, was not sure enough, or was asked too often.
+        LimitExceededError: A bound forbids asking it.
+    """
+    live, node = request.live, request.node
+    nodes = live.plan.graph.nodes
+    if node.next is not None:
+        return Choice(node=nodes[node.next])
+    plan = live.plan.routers[node.spec.name]
+    try:
+        result = await _ask(live, plan)
+    except RouterError as error:
+        live.meter.book_route(node.spec.name, error.data.get("usage", ()))
+        raise
+    live.meter.book_route(node.spec.name, result.usage)
+    return Choice(node=nodes[result.next], route=result)
+
+
+async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
+    name = plan.spec.name
+    visit = live.visits.get(name, 0) + 1
+    live.visits[name] = visit
+    if plan.local and plan.finish is not None and live.answers:
+        return RouteResult(next=plan.finish, source="rule")
+    if visit > plan.spec.max_visits:
+        raise RouterError(
+            "router.max-visits",
+            f"router {name!r} was asked more than max_visits={plan.spec.max_visits} times in one Tern",
+            "raise max_visits, or let a route lead to a finish",
+        )
+    if plan.calls_model and len(plan.options) > 1:
+        live.meter.check_model(name)
+    answered = live.answers[-1][1] if live.answers else ""
+    route = RouteRequest(
+        router=name,
+        task=live.task,
+        options=plan.options,
+        past="" if plan.local else past_text(live),
+        last_answer=answered,
+        last_status=TernStatus.ANSWERED if live.answers else None,
+        visit=visit,
+        thread_id=live.thread,
+        owner=live.owner,
+        metadata=live.metadata,
+    )
+    return await decide(plan.router, route, plan.settings, name_of=live.plan.graph.names.__getitem__)
+
+
+def past_text(live: LiveTern) -> str:
+    """What routers see of the past."""
+    plan = live.plan
+    every = 0 if plan.compaction is None else plan.compaction.every
+    reach = plan.history_reach
+    turns, summaries = reach.terns or 0, reach.summaries or 0
+    view = TurnMemory(turns=plan.history_limit, summaries=summaries, every=every).build_context(
+        MemoryContext(
+            thread_id=live.thread,
+            now=live.started_at,
+            history=live.window.terns[-turns:] if turns else (),
+            summaries=live.window.summaries[-summaries:] if summaries else (),
+            blocks=live.window.blocks,
+        )
+    )
+    return joined(past_rows(view))

@@ -1,0 +1,109 @@
+"""Fourth stage: run one node, an agent or an action."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from agboss.agents import AgentJob, Listener, ViewBuilder, run_agent
+from agboss.components.action import ActionContext
+from agboss.components.tool import ToolContext
+from agboss.container import CURRENT
+from agboss.errors import AgbossError, TernFailedError
+from agboss.flow.graph import Node
+from agboss.run import LiveTern, as_answer, as_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchRequest:
+    """Which node runs.
+
+    Attributes:
+        live: The Tern.
+        node: The node.
+        build_view: Gives an agent's view; made by the runner.
+        listener: Hears text and tools, or None.
+    """
+
+    live: LiveTern
+    node: Node
+    build_view: ViewBuilder
+    listener: Listener | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatched:
+    """What the node gave: its answer as text, and the value for the next node (a model instance or the text)."""
+
+    answer: str
+    value: Any
+
+
+async def dispatch(request: DispatchRequest) -> Dispatched:
+    """Run the node.
+
+    Raises:
+        OutputError: Its input or output does not satisfy the declared model.
+        TernFailedError: An action raised.
+        ModelError, LimitExceededError, StrategyError: From the agent's loop.
+    """
+    name = request.node.spec.name
+    if request.node.spec.kind == "agent":
+        return await _agent(request, name)
+    return await _action(request, name)
+
+
+async def _agent(request: DispatchRequest, name: str) -> Dispatched:
+    live = request.live
+    plan = live.plan.agents[name]
+    if plan.spec.input is not None:
+        as_model(plan.spec.input, live.value, name)
+    scope = CURRENT.get()
+    if scope is not None:
+        scope.agent_model = plan
+    job = AgentJob(
+        plan=plan,
+        task=live.task,
+        build_view=request.build_view,
+        context=ToolContext(
+            thread_id=live.thread, owner=live.owner, tern=live.number, agent=name, metadata=live.metadata
+        ),
+        meter=live.meter,
+        warn=live.warn,
+        log=live.messages,
+        listener=request.listener,
+    )
+    answer = await run_agent(job)
+    return Dispatched(answer=answer.text, value=answer.text if answer.output is None else answer.output)
+
+
+async def _action(request: DispatchRequest, name: str) -> Dispatched:
+    live = request.live
+    plan = live.plan.actions[name]
+    value = live.value if plan.spec.input is None else as_model(plan.spec.input, live.value, name)
+    limit = live.plan.history_limit
+    context = ActionContext(
+        thread_id=live.thread,
+        owner=live.owner,
+        tern=live.number,
+        agent=name,
+        metadata=live.metadata,
+        report=lambda usd, what: live.meter.book_tool(name, usd, what or name),
+        task=live.task,
+        input=value,
+        answers=tuple(live.answers),
+        history=live.window.terns[-limit:] if limit else (),
+    )
+    try:
+        made = plan.make().run(context)
+        result = await made if inspect.isawaitable(made) else made
+    except AgbossError:
+        raise
+    except Exception as error:
+        raise TernFailedError(
+            "action.failed", f"action {name!r} failed: {type(error).__name__}: {error}", "mend the action", action=name
+        ) from error
+    if plan.spec.output is not None:
+        result = as_model(plan.spec.output, result, name)
+    return Dispatched(answer=as_answer(result), value=result)

@@ -1,0 +1,39 @@
+"""Fifth stage: from the last value to the Tern's answer and typed output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from agboss.components.boundary import FinishSpec
+from agboss.run import as_answer, as_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishRequest:
+    """The finish that was reached and what the last node gave."""
+
+    finish: FinishSpec
+    value: Any
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The Tern's answer, its output, and the output's JSON for the store (None for text)."""
+
+    answer: str
+    output: Any
+    output_json: str | None
+
+
+async def finish(request: FinishRequest) -> Finished:
+    """Shape the output. Raises OutputError when the value does not satisfy the finish's model."""
+    value = request.value
+    if request.finish.output is not None:
+        value = as_model(request.finish.output, value, request.finish.name)
+    if not isinstance(value, BaseModel):
+        return Finished(answer=request.answer or as_answer(value), output=None, output_json=None)
+    return Finished(answer=request.answer, output=value, output_json=value.model_dump_json())

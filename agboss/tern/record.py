@@ -1,0 +1,118 @@
+"""Sixth stage: the final transaction. The Tern, its messages and its usage are written together or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from agboss.run import LiveTern
+from agboss.windows import Windows
+from agboss_memory.compaction import plan_blocks
+from agboss_memory.messages import Block, Message, Tern, TernStatus
+from agboss_memory.stores.contract import Commit
+
+CLOSED_CALL = "Error: not finished, the turn ended before the tool gave a result."
+"""Result of a call that was still open when the Tern ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRequest:
+    """How the Tern ended.
+
+    Attributes:
+        live: The Tern.
+        windows: Windows of threads in use.
+        status: Its status.
+        now: Aware UTC.
+        answer: Its answer.
+        finish: Name of the finish, or empty.
+        output: JSON of the output, or None.
+        error: Cause of a failure in one line that is safe to show.
+        error_code: The cause's code.
+    """
+
+    live: LiveTern
+    windows: Windows
+    status: TernStatus
+    now: datetime
+    answer: str = ""
+    finish: str = ""
+    output: str | None = None
+    error: str = ""
+    error_code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The stored Tern, the blocks that are due now, and the strategies whose update is due."""
+
+    tern: Tern
+    due: tuple[Block, ...]
+    strategies: tuple[str, ...]
+
+
+async def record(request: RecordRequest) -> Recorded:
+    """Store the Tern. Raises ThreadDeletedError or LeaseLostError; then nothing was written."""
+    live = request.live
+    plan = live.plan
+    tern = Tern(
+        number=live.number,
+        task=live.task,
+        answer=request.answer,
+        status=request.status,
+        agent=live.agent,
+        start=live.start,
+        finish=request.finish,
+        path=tuple(live.path),
+        output=request.output,
+        error=request.error,
+        error_code=request.error_code,
+        version=plan.version,
+        config_hash=plan.config_hash,
+        started_at=live.started_at,
+        finished_at=request.now,
+        metadata=live.metadata,
+    )
+    heard = request.status in (TernStatus.ANSWERED, TernStatus.FAILED, TernStatus.GUARDED)
+    strategies = tuple(item.name for item in plan.strategies.values() if item.updates) if heard else ()
+    every = 0 if plan.compaction is None else plan.compaction.every
+    blocks = plan_blocks(live.window.planned_to, live.number, every) if every else ()
+    committed = await live.store.commit(
+        Commit(
+            key=live.key,
+            fence=live.fence,
+            tern=tern,
+            now=request.now,
+            messages=closed(live.messages, live.number, request.now),
+            usage=live.meter.take(),
+            blocks=blocks,
+            strategies=strategies,
+            steps=live.meter.steps,
+            tool_calls=live.meter.tool_calls,
+        )
+    )
+    changed = {block.last: block for block in (*blocks, *committed.due)}
+    request.windows.after_commit(live.thread, committed.version, tern, tuple(changed.values()))
+    return Recorded(tern=tern, due=committed.due, strategies=strategies)
+
+
+def closed(messages: list[Message], tern: int, now: datetime) -> tuple[Message, ...]:
+    """The messages as they are stored: stamped, and every open call closed with a failed result."""
+    answered = {message.tool_call_id for message in messages if message.role == "tool"}
+    stored: list[Message] = []
+    for message in messages:
+        stored.append(replace(message, tern=tern, created_at=now))
+        stored.extend(
+            Message(
+                role="tool",
+                content=CLOSED_CALL,
+                tool_call_id=call.id,
+                tool_name=call.name,
+                agent=message.agent,
+                tern=tern,
+                created_at=now,
+            )
+            for call in message.tool_calls
+            if call.id not in answered
+        )
+    return tuple(stored)

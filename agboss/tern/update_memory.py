@@ -1,0 +1,222 @@
+"""Seventh stage: strategies learn from the Tern, and due blocks become summaries. After the commit, never before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agboss.errors import AgbossError, CompactionError
+from agboss.events import Compacted
+from agboss.models.chat import ModelRequest
+from agboss.plan import CompactionPlan, StrategyPlan, total
+from agboss.run import CompactionReport, LiveTern
+from agboss.windows import Windows
+from agboss_memory.compaction import PER_TERN, PROMPT_HASH, SummaryTask, after_failure, summarise
+from agboss_memory.contract import MemoryTurn, utc_now
+from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+from agboss_memory.render import span
+from agboss_memory.stores.contract import (
+    MemoryOutcome,
+    MessagePage,
+    PendingWork,
+    SummaryWrite,
+    TernPage,
+)
+
+logger = logging.getLogger("agboss")
+
+UPDATE_TRIES = 4
+"""The first call of ``update_memory``, then one at each of the thread's next three Terns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRequest:
+    """What is to be done.
+
+    Attributes:
+        live: The Tern that carries the work and its cost.
+        windows: Windows of threads in use.
+        work: Updates that are due, oldest first.
+        due: Blocks that are due, oldest first.
+        tern: The Tern just recorded, None when only older work is repaired.
+    """
+
+    live: LiveTern
+    windows: Windows
+    work: tuple[PendingWork, ...] = ()
+    due: tuple[Block, ...] = ()
+    tern: Tern | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryReport:
+    """What was done: the compaction, and the error of a strict one."""
+
+    compaction: CompactionReport | None = None
+    error: CompactionError | None = None
+
+
+async def update_memory(request: MemoryRequest) -> MemoryReport:
+    """Do the work. Raises nothing but cancellation and store errors; failures become warnings."""
+    for work in request.work:
+        await _update(request, work)
+    plan = request.live.plan.compaction
+    if plan is None or not request.due:
+        return MemoryReport()
+    written: list[tuple[Summary, int]] = []
+    error: CompactionError | None = None
+    for block in request.due[:PER_TERN]:
+        try:
+            written.append(await compact_block(request.live, request.windows, plan, block))
+        except CompactionError as failure:
+            error = error or failure
+    report = None
+    if written:
+        report = CompactionReport(
+            summaries=tuple(summary for summary, _ in written),
+            active=tuple(count for _, count in written),
+            keep=plan.keep,
+        )
+    return MemoryReport(compaction=report, error=error if plan.strict else None)
+
+
+async def _update(request: MemoryRequest, work: PendingWork) -> None:
+    live = request.live
+    plan = live.plan.strategies.get(work.strategy)
+    if plan is None or not plan.updates:
+        await _settle_work(live, work, done=True)
+        return
+    turn = await _turn(request, work, plan)
+    try:
+        update = await plan.strategy.update_memory(turn)
+        reported: tuple[UsageRecord, ...] = update.usage
+    except Exception as error:  # a strategy's fault never fails the Tern; it is told and tried again
+        attempts = work.attempts + 1
+        last = attempts >= UPDATE_TRIES
+        fate = "given up" if last else "tried again at the next turn"
+        live.warn(
+            f"strategy {work.strategy!r} failed in update_memory for turn {work.tern} "
+            f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {type(error).__name__}: {error}"
+        )
+        await _settle_work(live, replace(work, attempts=attempts), done=last)
+        return
+    live.meter.book_update(work.strategy, reported)
+    await _settle_work(live, work, done=True)
+
+
+async def _settle_work(live: LiveTern, work: PendingWork, *, done: bool) -> None:
+    await live.store.settle(
+        MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), work=work, done=done, usage=live.meter.take())
+    )
+
+
+async def _turn(request: MemoryRequest, work: PendingWork, plan: StrategyPlan) -> MemoryTurn:
+    live = request.live
+    if request.tern is not None and request.tern.number == work.tern:
+        tern, said = request.tern, tuple(live.messages)
+        tern = replace(tern, usage=live.meter.usage)
+    else:
+        page = TernPage(after=work.tern - 1, before=work.tern + 1, limit=1)
+        tern = (await live.store.terns(live.key, page))[0]
+        said = await live.store.messages(live.key, MessagePage(agent=None, tern=work.tern, limit=10_000))
+    return MemoryTurn(
+        thread_id=live.thread,
+        owner=live.owner,
+        agent=tern.agent,
+        tern=tern,
+        messages=tuple(message for message in said if message.agent in plan.agents),
+        idempotency_key=f"{live.thread}/{work.tern}/{work.strategy}",
+    )
+
+
+async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, block: Block) -> tuple[Summary, int]:
+    """Summarise one block and store it; gives the summary and how many are active, capped at ``keep``.
+
+    Raises:
+        CompactionError: The model failed or gave nothing usable; the failed try is recorded.
+    """
+    begun = len(live.meter.booked)
+    try:
+        text, tokens = await _summarise(live, plan, block)
+    except Exception as error:
+        raise await _failed(live, windows, block, error) from error
+    made = live.meter.booked[begun:]
+    summary = await live.store.write_summary(
+        SummaryWrite(
+            key=live.key,
+            tern=live.number,
+            summary=Summary(
+                first=block.first,
+                last=block.last,
+                text=text,
+                tokens=tokens,
+                model=plan.model_spec.model,
+                usd=total(tuple(item.record.usd for item in made)),
+                prompt_hash=PROMPT_HASH,
+                created_at=utc_now(),
+            ),
+            now=utc_now(),
+            usage=live.meter.take(),
+        )
+    )
+    windows.after_summary(live.thread, summary, replace(block, state="done", error=""))
+    live.window = windows.current(live.thread) or live.window
+    active = min(live.window.active_summaries, plan.keep)
+    if live.emit is not None:
+        live.emit(
+            Compacted(
+                node="compaction",
+                memory=str(CompactionReport(summaries=(summary,), active=(active,), keep=plan.keep)),
+                input_tokens=sum(item.record.input_tokens for item in made),
+                output_tokens=sum(item.record.output_tokens for item in made),
+            )
+        )
+    return summary, active
+
+
+async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tuple[str, int]:
+    width = block.last - block.first + 1
+    page = TernPage(after=max(0, block.first - 1 - width), before=block.last + 1, limit=2 * width)
+    terns = [tern for tern in await live.store.terns(live.key, page) if tern.status.finished]
+    task = SummaryTask(
+        terns=[tern for tern in terns if tern.number >= block.first],
+        before=[tern for tern in terns if tern.number < block.first],
+        max_tokens=plan.max_tokens,
+        window=plan.window,
+    )
+
+    async def ask(system: str, dialogue: Sequence[tuple[str, str]]) -> str:
+        request = ModelRequest(
+            caller="compaction",
+            model=plan.model_spec.model,
+            system=system,
+            messages=tuple(
+                Message(role="assistant" if role == "assistant" else "user", content=text) for role, text in dialogue
+            ),
+            settings=plan.settings,
+            purpose="compaction",
+        )
+        reply = await live.meter.generate(plan.model, plan.model_spec, request, "compaction")
+        if reply.tool_calls:
+            raise CompactionError("compaction.not-text", "the summariser answered with tool calls", "use another model")
+        return reply.text
+
+    return await summarise(task, ask, plan.counter())
+
+
+async def _failed(live: LiveTern, windows: Windows, block: Block, error: Exception) -> CompactionError:
+    """Record the failed try; gives the error to raise."""
+    cause = error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}"
+    after = after_failure(block, cause)
+    fate = "skipped" if after.state == "skipped" else "tried again after the next turn"
+    live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
+    await live.store.settle(
+        MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), block=after, usage=live.meter.take())
+    )
+    windows.after_block(live.thread, after)
+    live.window = windows.current(live.thread) or live.window
+    code = error.code if isinstance(error, CompactionError) else "compaction.failed"
+    return CompactionError(
+        code, f"turns {span(block.first, block.last)} could not be summarised: {cause}", "", block=after
+    )

@@ -1,0 +1,105 @@
+"""The newest part of threads in use, kept in memory so that a Tern reads nothing it has just written."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from agboss_memory.messages import Block, Summary, Tern
+from agboss_memory.stores.contract import Admitted, Window, WindowSpec
+
+MOST_THREADS = 1024
+"""Threads whose window is kept; the one unused for longest goes first."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A thread's window together with the version under which it holds."""
+
+    version: int
+    window: Window
+
+
+class Windows:
+    """Windows of threads. One holds only as long as the store still has the same version of the thread.
+
+    Args:
+        spec: How much of a thread readers need.
+        most: Threads kept at once.
+    """
+
+    def __init__(self, spec: WindowSpec, most: int = MOST_THREADS) -> None:
+        self.spec = spec
+        self._most = most
+        self._entries: OrderedDict[str, Held] = OrderedDict()
+
+    def held(self, thread: str) -> Held | None:
+        """What is held of a thread, None when nothing is."""
+        return self._entries.get(thread)
+
+    def after_admission(self, admitted: Admitted, held: Held | None) -> Window:
+        """The window for an admitted Tern: the one just read, else the one that was held when it was asked for."""
+        window = admitted.window
+        if window is None and held is not None:
+            window = held.window
+        if window is None:
+            window = Window()
+        self._entries[admitted.thread] = Held(admitted.version, window)
+        self._entries.move_to_end(admitted.thread)
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+        return window
+
+    def after_commit(self, thread: str, version: int, tern: Tern, blocks: tuple[Block, ...]) -> None:
+        """Take a finished Tern into the window."""
+        entry = self._entries.get(thread)
+        if entry is None:
+            return
+        window = entry.window
+        terns = (*window.terns, tern)[-self.spec.terns :] if self.spec.terns else ()
+        planned = blocks[-1].last if blocks else window.planned_to
+        held = window.blocks if not blocks else merge_blocks(window.blocks, blocks, terns)
+        entry.window = replace(window, terns=terns, blocks=held, planned_to=planned)
+        entry.version = version
+
+    def after_summary(self, thread: str, summary: Summary, block: Block) -> None:
+        """Take a new summary into the window."""
+        entry = self._entries.get(thread)
+        if entry is None:
+            return
+        window = entry.window
+        summaries = (*window.summaries, summary)
+        ordered = tuple(sorted(summaries, key=lambda item: item.last))
+        kept = ordered[-self.spec.summaries :] if self.spec.summaries else ()
+        entry.window = replace(
+            window,
+            summaries=kept,
+            active_summaries=window.active_summaries + 1,
+            blocks=merge_blocks(window.blocks, (block,), window.terns),
+        )
+        entry.version += 1
+
+    def after_block(self, thread: str, block: Block) -> None:
+        """Take a block's new state into the window."""
+        entry = self._entries.get(thread)
+        if entry is not None:
+            blocks = merge_blocks(entry.window.blocks, (block,), entry.window.terns)
+            entry.window = replace(entry.window, blocks=blocks)
+            entry.version += 1
+
+    def current(self, thread: str) -> Window | None:
+        """The window as it is held, None when it is not."""
+        entry = self._entries.get(thread)
+        return None if entry is None else entry.window
+
+    def drop(self, thread: str) -> None:
+        """Forget a thread's window."""
+        self._entries.pop(thread, None)
+
+
+def merge_blocks(held: tuple[Block, ...], new: tuple[Block, ...], terns: tuple[Tern, ...]) -> tuple[Block, ...]:
+    """``held`` with ``new`` in place of blocks of the same range; settled ones below the oldest Tern go."""
+    merged = {block.last: block for block in (*held, *new)}
+    oldest = terns[0].number if terns else 0
+    kept = (block for block in merged.values() if block.last >= oldest or block.state == "due")
+    return tuple(sorted(kept, key=lambda block: block.last))

@@ -1,0 +1,107 @@
+"""From a view to the text that a model reads, row by row, so that the same rows can be shown and counted.
+
+Text that came out of a model or from elsewhere (summaries, recalled facts) is fenced as data: it stands between tags
+that its content cannot close.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agboss_memory.contract import MemoryView
+from agboss_memory.messages import Message, Summary, Tern, TernStatus
+
+RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task"]
+_FENCE_LIKE = re.compile(r"<(?=[\s/\\]*(?:summary|recalled|result)\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One piece of the rendered view; the pieces joined give the text.
+
+    Attributes:
+        kind: What it is.
+        text: The text, with its line ends.
+        tern: Number of the Tern it shows, or of the last Tern that a summary covers; 0 for others.
+        summary: The summary it shows, None for others.
+    """
+
+    kind: RowKind
+    text: str
+    tern: int = 0
+    summary: Summary | None = None
+
+
+def fence(tag: str, text: str, attributes: str = "") -> str:
+    """``text`` between tags, with anything in it that looks like such a tag disarmed."""
+    opening = f"<{tag} {attributes}>" if attributes else f"<{tag}>"
+    return f"{opening}\n{_FENCE_LIKE.sub('&lt;', text)}\n</{tag}>\n"
+
+
+def turn_text(tern: Tern) -> str:
+    """A Tern as a ``Q:`` and an ``A:`` line; a Tern without a regular answer says so."""
+    if tern.status is TernStatus.ANSWERED:
+        answer = tern.answer
+    else:
+        answer = f"[{tern.status}] {tern.answer or tern.error}".rstrip()
+    return f"Q: {tern.task}\nA: {answer}\n"
+
+
+def past_rows(view: MemoryView) -> list[Row]:
+    """Summaries, previous turns and recalled texts: the stable part first."""
+    rows: list[Row] = []
+    if view.summaries:
+        rows.append(Row(kind="heading", text="Earlier turns:\n"))
+        rows.extend(_summary_row(summary) for summary in view.summaries)
+        rows.append(Row(kind="heading", text="\n"))
+    if view.history:
+        rows.append(Row(kind="heading", text="Previous turns:\n"))
+        rows.extend(Row(kind="turn", text=turn_text(tern), tern=tern.number) for tern in view.history)
+        rows.append(Row(kind="heading", text="\n"))
+    if view.recalled:
+        rows.append(Row(kind="heading", text="Recalled:\n"))
+        rows.extend(Row(kind="recalled", text=fence("recalled", text)) for text in view.recalled)
+        rows.append(Row(kind="heading", text="\n"))
+    return rows
+
+
+def view_rows(view: MemoryView, task: str, results: Iterable[tuple[str, str]] = ()) -> list[Row]:
+    """All rows of the user message: the past, results of this Tern's earlier nodes, and the task.
+
+    A first task with nothing before it stands alone, without a heading.
+    """
+    rows = past_rows(view)
+    answers = [Row(kind="result", text=fence("result", text, f'from="{_attribute(name)}"')) for name, text in results]
+    if answers:
+        rows.extend((Row(kind="heading", text="Results so far:\n"), *answers, Row(kind="heading", text="\n")))
+    if rows:
+        rows.append(Row(kind="heading", text="Task:\n"))
+    rows.append(Row(kind="task", text=task))
+    return rows
+
+
+def joined(rows: Sequence[Row]) -> str:
+    """The text of the rows."""
+    return "".join(row.text for row in rows)
+
+
+def user_message(view: MemoryView, task: str, results: Iterable[tuple[str, str]] = ()) -> Message:
+    """The one user message of turn memory."""
+    return Message(role="user", content=joined(view_rows(view, task, results)))
+
+
+def span(first: int, last: int) -> str:
+    """A range as readers see it: ``1–2``."""
+    return f"{first}–{last}"
+
+
+def _summary_row(summary: Summary) -> Row:
+    text = fence("summary", summary.text, f'turns="{span(summary.first, summary.last)}"')
+    return Row(kind="summary", text=text, tern=summary.last, summary=summary)
+
+
+def _attribute(name: str) -> str:
+    return re.sub(r'["<>&]', "_", name)
