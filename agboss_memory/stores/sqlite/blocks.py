@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agboss_memory.messages import Block
@@ -21,9 +22,8 @@ PUT = (
     "attempts = excluded.attempts, error = excluded.error"
 )
 ONE = _SELECT + "last = ?"
-OPEN = _SELECT + "last >= ? AND first <= ? AND state = 'open'"
+UNSETTLED = _SELECT + "state IN ('open', 'due') ORDER BY last"
 SET_DUE = "UPDATE blocks SET state = 'due' WHERE thread_key = ? AND last = ?"
-DUE = _SELECT + "state = 'due' ORDER BY last"
 TOUCHING = _SELECT + "last >= ? AND first <= ? ORDER BY last"
 IN_STATES = _SELECT + "state IN (?, ?, ?, ?, ?) ORDER BY last LIMIT ?"
 RETIRE = "UPDATE blocks SET state = 'retired' WHERE thread_key = ? AND last = ? AND first = ?"
@@ -46,16 +46,22 @@ def plan(connection: sqlite3.Connection, key: int, planned: Iterable[Block]) -> 
         connection.execute(PLAN, _row(key, block, state))
 
 
-def complete(connection: sqlite3.Connection, key: int, number: int) -> None:
-    """Make open blocks due that a finished Tern completed."""
-    for first, last, *_ in connection.execute(OPEN, (key, number, number)).fetchall():
-        if terns.all_finished(connection, key, first, last):
-            connection.execute(SET_DUE, (key, last))
+def complete(connection: sqlite3.Connection, key: int, number: int) -> tuple[Block, ...]:
+    """Make open blocks due that a finished Tern completed; all that are due now, oldest first."""
+    found: list[Block] = []
+    for block in (_block(row) for row in connection.execute(UNSETTLED, (key,)).fetchall()):
+        if block.state == "due":
+            found.append(block)
+        elif block.first <= number <= block.last and terns.all_finished(connection, key, block.first, block.last):
+            connection.execute(SET_DUE, (key, block.last))
+            found.append(replace(block, state="due"))
+    return tuple(found)
 
 
 def due(connection: sqlite3.Connection, key: int) -> tuple[Block, ...]:
     """Blocks that are due, oldest first."""
-    return tuple(_block(row) for row in connection.execute(DUE, (key,)))
+    rows = connection.execute(UNSETTLED, (key,)).fetchall()
+    return tuple(_block(row) for row in rows if row[2] == "due")
 
 
 def touching(connection: sqlite3.Connection, key: int, first: int, last: int) -> tuple[Block, ...]:

@@ -50,6 +50,7 @@ class SqliteStore:
     ) -> None:
         path = path.absolute()
         self.url = url or f"sqlite:///{path}"
+        self._running: dict[int, str] = {}  # thread key -> holder; an index in the file would cost every Tern a page
         self._connection = Connection(path, synchronous=synchronous, timeout=timeout, trace=trace)
 
     async def open(self) -> None:
@@ -62,15 +63,23 @@ class SqliteStore:
 
     async def admit(self, request: Admission) -> Admitted:
         """See ``Store.admit``."""
-        return await self._connection.write(partial(transactions.admit, request=request))
+        admitted = await self._connection.write(partial(transactions.admit, request=request))
+        if admitted.kind == "admitted":
+            self._running[admitted.key] = request.holder
+        return admitted
 
     async def commit(self, request: Commit) -> Committed:
         """See ``Store.commit``."""
-        return await self._connection.write(partial(transactions.commit, request=request))
+        try:
+            return await self._connection.write(partial(transactions.commit, request=request))
+        finally:
+            self._running.pop(request.key, None)
 
     async def renew(self, holder: str, until: datetime) -> None:
-        """See ``Store.renew``."""
-        await self._connection.write(partial(threads.renew, holder=holder, until=until))
+        """See ``Store.renew``; of the Terns that were admitted through this object."""
+        keys = [key for key, runs in self._running.items() if runs == holder]
+        if keys:
+            await self._connection.write(partial(threads.renew, keys=keys, holder=holder, until=until))
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
         """See ``Store.write_summary``."""

@@ -23,12 +23,12 @@ INSERT = (
 )
 FINISH = (
     "UPDATE terns SET status = ?, finished_at = ?, tokens = ?, finish = ?, agent = ?, path = ?, "
-    "error = ?, error_code = ?, answer = ?, output = ?, metadata = ifnull(?, metadata) WHERE thread_key = ? AND seq = ?"
+    "error = ?, error_code = ?, answer = ?, output = ?, metadata = ifnull(?, metadata) WHERE thread_key = ? AND seq = ? "
+    "RETURNING task"
 )
 INTERRUPT = (
     "UPDATE terns SET status = 'cancelled', finished_at = ?, error = ?, error_code = ? WHERE thread_key = ? AND seq = ?"
 )
-TEXTS = "SELECT task, answer FROM terns WHERE thread_key = ? AND seq = ?"
 BY_KEY = (
     "SELECT thread_key, seq FROM terns WHERE ifnull(owner, '') = ? AND idempotency_key = ? "
     "AND idempotency_key IS NOT NULL"
@@ -108,11 +108,11 @@ def begin(connection: sqlite3.Connection, key: int, number: int, request: Admiss
     )
 
 
-def finish(connection: sqlite3.Connection, request: Commit) -> None:
-    """Write the final row."""
+def finish(connection: sqlite3.Connection, request: Commit) -> str:
+    """Write the final row. Returns the task as it was admitted, encoded."""
     tern = request.tern
     finished_at = to_micros(tern.finished_at or request.now) if tern.status.finished else None
-    connection.execute(
+    rows = connection.execute(
         FINISH,
         (
             str(tern.status),
@@ -129,17 +129,13 @@ def finish(connection: sqlite3.Connection, request: Commit) -> None:
             request.key,
             tern.number,
         ),
-    )
+    ).fetchall()
+    return rows[0][0]
 
 
 def interrupt(connection: sqlite3.Connection, key: int, number: int, now: datetime) -> None:
     """Close a Tern whose holder is gone."""
     connection.execute(INTERRUPT, (to_micros(now), INTERRUPTED_TEXT, INTERRUPTED_CODE, key, number))
-
-
-def texts(connection: sqlite3.Connection, key: int, number: int) -> tuple[str, str]:
-    """Task and answer of a Tern, still encoded."""
-    return connection.execute(TEXTS, (key, number)).fetchone() or ("", "")
 
 
 def keyed(connection: sqlite3.Connection, owner: str | None, idempotency_key: str) -> tuple[int, int] | None:

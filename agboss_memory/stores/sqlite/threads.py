@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agboss_memory.messages import as_utc
 from agboss_memory.stores.contract import Admission, ThreadInfo, ThreadRef
 from agboss_memory.stores.lease import holder_alive
-from agboss_memory.stores.refusals import deleted_thread, foreign_thread, unknown_thread
+from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
@@ -27,9 +27,12 @@ TAKE = (
     "UPDATE threads SET last_seq = ?, version = ?, fence = ?, holder = ?, lease_until = ?, running = ?, updated_at = ? "
     "WHERE key = ?"
 )
-RELEASE = "UPDATE threads SET running = 0, version = ?, updated_at = ? WHERE key = ?"
+RELEASE = (
+    "UPDATE threads SET running = 0, version = version + 1, updated_at = ? WHERE key = ? AND fence = ? AND running = ? "
+    "RETURNING version, workflow"
+)
 TOUCH = "UPDATE threads SET version = version + 1 WHERE key = ?"
-RENEW = "UPDATE threads SET lease_until = ? WHERE holder = ? AND running <> 0"
+RENEW = "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND running <> 0"
 DELETE = "DELETE FROM threads WHERE key = ?"
 LIST_ALL = _SELECT + "workflow = ? AND key < ? ORDER BY key DESC LIMIT ?"
 LIST_OWNED = _SELECT + "workflow = ? AND owner = ? AND key < ? ORDER BY key DESC LIMIT ?"
@@ -113,9 +116,12 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime) -> None:
     )
 
 
-def release(connection: sqlite3.Connection, key: int, version: int, now: datetime) -> None:
-    """No Tern runs any more."""
-    connection.execute(RELEASE, (version, to_micros(now), key))
+def release(connection: sqlite3.Connection, key: int, fence: int, number: int, now: datetime) -> tuple[int, str]:
+    """The running Tern ends: the new version and the workflow, encoded. Raises ThreadDeletedError, LeaseLostError."""
+    for version, workflow in connection.execute(RELEASE, (to_micros(now), key, fence, number or -1)).fetchall():
+        return version, workflow
+    get(connection, key)
+    raise lost_lease(key, number)
 
 
 def touch(connection: sqlite3.Connection, key: int) -> None:
@@ -123,9 +129,9 @@ def touch(connection: sqlite3.Connection, key: int) -> None:
     connection.execute(TOUCH, (key,))
 
 
-def renew(connection: sqlite3.Connection, holder: str, until: datetime) -> None:
-    """Extend the lease of all that ``holder`` runs."""
-    connection.execute(RENEW, (to_micros(as_utc(until)), encode_text(holder)))
+def renew(connection: sqlite3.Connection, keys: Sequence[int], holder: str, until: datetime) -> None:
+    """Extend the lease of those of these threads that ``holder`` runs."""
+    connection.executemany(RENEW, [(to_micros(until), key, encode_text(holder)) for key in keys])
 
 
 def delete(connection: sqlite3.Connection, ref: ThreadRef) -> None:

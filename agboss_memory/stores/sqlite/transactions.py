@@ -18,7 +18,7 @@ from agboss_memory.stores.contract import (
     Window,
     WindowSpec,
 )
-from agboss_memory.stores.refusals import foreign_thread, key_conflict, lost_lease, matches
+from agboss_memory.stores.refusals import foreign_thread, key_conflict, matches
 from agboss_memory.stores.sqlite import blocks, messages, summaries, terns, threads, usage, work
 from agboss_memory.stores.sqlite.columns import to_micros
 from agboss_memory.stores.text import decode_text, encode_optional, encode_text
@@ -116,26 +116,18 @@ def _take(
 
 def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     """End a Tern with all that it leaves."""
-    row = threads.get(connection, request.key)
-    number = request.tern.number
-    if row.fence != request.fence or row.running != number or not number:
-        raise lost_lease(request.key, number)
-    key = row.key
-    terns.finish(connection, request)
-    if request.messages:
-        task, answer = terns.texts(connection, key, number)
-        messages.append(connection, key, number, request.messages, task=task, answer=answer)
+    key, number = request.key, request.tern.number
+    version, workflow = threads.release(connection, key, request.fence, number, request.now)
+    task = terns.finish(connection, request)
+    messages.append(connection, key, number, request.messages, task=task, answer=encode_text(request.tern.answer))
     fresh = usage.book(connection, key, number, request.usage)
-    usage.add_to_day(connection, row.workflow, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
-    if request.tern.status.finished:
-        blocks.complete(connection, key, number)
+    usage.add_to_day(connection, workflow, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
     blocks.plan(connection, key, request.blocks)
     work.owe(connection, key, number, request.strategies)
-    due = blocks.due(connection, key)
+    due = blocks.complete(connection, key, number)
     if request.strategies or any(block.last == number for block in due):
         terns.memory_owed(connection, key, number)
-    threads.release(connection, key, row.version + 1, request.now)
-    return Committed(version=row.version + 1, due=due)
+    return Committed(version=version, due=due)
 
 
 def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summary:

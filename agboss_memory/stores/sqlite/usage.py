@@ -12,10 +12,10 @@ from agboss_memory.stores.spend import day_of, spend_of
 from agboss_memory.stores.sqlite.columns import from_amount, to_amount
 from agboss_memory.stores.text import decode_text, encode_text
 
-COUNT = "SELECT count(*) FROM usage WHERE thread_key = ? AND tern_seq = ?"
 BOOK = (
     "INSERT INTO usage (thread_key, tern_seq, step_key, place, caller, model, purpose, source, input_tokens, "
-    "output_tokens, cache_read_tokens, cache_write_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "output_tokens, cache_read_tokens, cache_write_tokens, usd) VALUES (?1, ?2, ?3, "
+    "(SELECT count(*) FROM usage WHERE thread_key = ?1 AND tern_seq = ?2), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) "
     "ON CONFLICT (thread_key, tern_seq, step_key) DO NOTHING"
 )
 OF_TERNS = (
@@ -34,9 +34,6 @@ DAY = "SELECT model_calls, tool_calls, steps, tokens, micro_usd FROM ledger WHER
 def book(connection: sqlite3.Connection, key: int, tern: int, usage: Sequence[BookedUsage]) -> list[UsageRecord]:
     """Book what is not booked yet, and say what that was."""
     fresh: list[UsageRecord] = []
-    if not usage:
-        return fresh
-    place: int = connection.execute(COUNT, (key, tern)).fetchone()[0]
     for item in usage:
         record = item.record
         cursor = connection.execute(
@@ -45,7 +42,6 @@ def book(connection: sqlite3.Connection, key: int, tern: int, usage: Sequence[Bo
                 key,
                 tern,
                 encode_text(item.step_key),
-                place + len(fresh),
                 encode_text(record.caller),
                 encode_text(record.model),
                 record.purpose,

@@ -16,7 +16,6 @@ CREATE TABLE threads (
 );
 CREATE INDEX threads_by_workflow ON threads (workflow);
 CREATE INDEX threads_by_owner ON threads (workflow, owner) WHERE owner IS NOT NULL;
-CREATE INDEX threads_running ON threads (holder) WHERE running <> 0;
 
 CREATE TABLE configs (
   id INTEGER PRIMARY KEY,
@@ -102,7 +101,7 @@ CREATE TABLE blocks (
   error TEXT NOT NULL,
   PRIMARY KEY (thread_key, last)
 ) WITHOUT ROWID;
-CREATE INDEX blocks_due ON blocks (thread_key) WHERE state = 'due';
+CREATE INDEX blocks_unsettled ON blocks (thread_key) WHERE state IN ('open', 'due');
 
 CREATE TABLE work (
   thread_key INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
