@@ -1,1 +1,51 @@
-"""Where the log is kept."""
+"""Stores: where threads live. ``open_store`` takes a URL; ``contract`` says what every store does."""
+
+from agboss_memory.stores.contract import (
+    Admission,
+    Admitted,
+    BookedUsage,
+    Commit,
+    Committed,
+    DaySpend,
+    MemoryOutcome,
+    MessagePage,
+    PendingWork,
+    Store,
+    SummaryWrite,
+    TernPage,
+    ThreadInfo,
+    ThreadRef,
+    ThreadState,
+    Window,
+    WindowSpec,
+)
+from agboss_memory.stores.lease import holder_alive, new_holder, release_holder
+from agboss_memory.stores.memory import MemoryStore
+from agboss_memory.stores.sqlite import SqliteStore
+from agboss_memory.stores.urls import open_store
+
+__all__ = [
+    "Admission",
+    "Admitted",
+    "BookedUsage",
+    "Commit",
+    "Committed",
+    "DaySpend",
+    "MemoryOutcome",
+    "MemoryStore",
+    "MessagePage",
+    "PendingWork",
+    "SqliteStore",
+    "Store",
+    "SummaryWrite",
+    "TernPage",
+    "ThreadInfo",
+    "ThreadRef",
+    "ThreadState",
+    "Window",
+    "WindowSpec",
+    "holder_alive",
+    "new_holder",
+    "open_store",
+    "release_holder",
+]

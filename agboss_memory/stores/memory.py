@@ -1,0 +1,316 @@
+"""The store that keeps everything in this process: ``memory://``. For tests, demos and bots that may forget.
+
+No method awaits inside, so each is atomic on its event loop and cannot be cancelled half-way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from agboss_memory.messages import EPOCH, Block, Message, Summary, Tern, UsageRecord, as_utc
+from agboss_memory.stores.contract import (
+    Admission,
+    Admitted,
+    Commit,
+    Committed,
+    DaySpend,
+    MemoryOutcome,
+    MessagePage,
+    SummaryWrite,
+    TernPage,
+    ThreadInfo,
+    ThreadRef,
+    ThreadState,
+    WindowSpec,
+)
+from agboss_memory.stores.lease import holder_alive, lease_holds
+from agboss_memory.stores.memory_thread import MemoryThread, ended
+from agboss_memory.stores.refusals import (
+    deleted_thread,
+    foreign_thread,
+    key_conflict,
+    lost_lease,
+    matches,
+    unknown_thread,
+)
+from agboss_memory.stores.spend import add_spend, day_of, spend_of
+
+
+def _info(thread: MemoryThread) -> ThreadInfo:
+    return ThreadInfo(
+        id=thread.id,
+        workflow=thread.workflow,
+        owner=thread.owner,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        terns=thread.last,
+        running=thread.running != 0 and holder_alive(thread.holder),
+    )
+
+
+class MemoryStore:
+    """Keeps threads in dictionaries. Closing it keeps them; they end with the object."""
+
+    def __init__(self, url: str = "memory://") -> None:
+        self.url = url
+        self._next_key = 1
+        self._threads: dict[tuple[str, str], MemoryThread] = {}
+        self._by_key: dict[int, MemoryThread] = {}
+        self._idempotent: dict[tuple[str | None, str], tuple[MemoryThread, int]] = {}
+        self._running: dict[int, MemoryThread] = {}
+        self._days: dict[tuple[str, str], DaySpend] = {}
+
+    async def open(self) -> None:
+        """Nothing to do."""
+
+    async def close(self) -> None:
+        """Nothing to do; what was stored stays readable."""
+
+    async def admit(self, request: Admission) -> Admitted:
+        """See ``Store.admit``."""
+        now = as_utc(request.now)
+        if request.idempotency_key is not None:
+            stored = self._idempotent.get((request.owner, request.idempotency_key))
+            if stored is not None:
+                return self._admit_again(request, now, *stored)
+        thread = self._threads.get((request.workflow, request.thread))
+        if thread is None:
+            thread = self._create(request, now)
+        elif thread.owner != request.owner:
+            raise foreign_thread(request.workflow, request.thread)
+        closed: tuple[int, ...] = ()
+        if thread.running:
+            if lease_holds(thread.holder, thread.lease_until, now):
+                return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running)
+            closed = (thread.interrupt(now),)
+        number = thread.begin(request)
+        if request.idempotency_key is not None:
+            self._idempotent[request.owner, request.idempotency_key] = (thread, number)
+            thread.idempotency_keys.append(request.idempotency_key)
+        return self._take(thread, request, now, number, closed)
+
+    def _create(self, request: Admission, now: datetime) -> MemoryThread:
+        if not request.create:
+            raise unknown_thread(request.workflow, request.thread)
+        thread = MemoryThread(self._next_key, request, now)
+        self._next_key += 1
+        self._threads[request.workflow, request.thread] = self._by_key[thread.key] = thread
+        return thread
+
+    def _admit_again(self, request: Admission, now: datetime, thread: MemoryThread, number: int) -> Admitted:
+        tern = thread.tern(number)
+        if not matches(
+            request, workflow=thread.workflow, thread=thread.id, number=number, task=tern.task, start=tern.start
+        ):
+            raise key_conflict(request)
+        if thread.running != number:
+            return Admitted(
+                kind="repeat",
+                thread=thread.id,
+                key=thread.key,
+                number=number,
+                fence=thread.fence,
+                version=thread.version,
+                tern=tern,
+            )
+        if lease_holds(thread.holder, thread.lease_until, now):
+            return Admitted(kind="busy", thread=thread.id, key=thread.key, number=number)
+        return self._take(thread, request, now, number, (), resumed=True)
+
+    def _take(
+        self,
+        thread: MemoryThread,
+        request: Admission,
+        now: datetime,
+        number: int,
+        closed: tuple[int, ...],
+        *,
+        resumed: bool = False,
+    ) -> Admitted:
+        known = thread.version
+        fresh = thread.holder != request.holder or resumed or bool(closed)
+        thread.fence += fresh
+        thread.version += 1
+        thread.holder = request.holder
+        thread.lease_until = now + timedelta(seconds=request.lease_seconds)
+        thread.updated_at = now
+        self._running[thread.key] = thread
+        return Admitted(
+            kind="admitted",
+            thread=thread.id,
+            key=thread.key,
+            number=number,
+            fence=thread.fence,
+            version=thread.version,
+            window=None if request.known == known and not fresh else thread.window(request.window),
+            resumed=resumed,
+            closed=closed,
+            pending=thread.pending(),
+        )
+
+    async def commit(self, request: Commit) -> Committed:
+        """See ``Store.commit``."""
+        thread = self._existing(request.key)
+        number = request.tern.number
+        admission = thread.request_of(number) if thread.running == number else None
+        if admission is None or thread.fence != request.fence:
+            raise lost_lease(request.key, number)
+        del self._running[thread.key]
+        thread.end(ended(admission, request))
+        if request.messages:
+            thread.say(number, request.messages)
+        fresh = thread.book(number, request.usage) if request.usage else ()
+        if fresh or request.steps or request.tool_calls:
+            self._add_to_day(thread, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
+        if request.blocks:
+            thread.plan(request.blocks)
+        if request.strategies:
+            thread.owe(number, request.strategies)
+        thread.version += 1
+        thread.updated_at = as_utc(request.now)
+        return Committed(version=thread.version, due=thread.due())
+
+    async def renew(self, holder: str, until: datetime) -> None:
+        """See ``Store.renew``."""
+        until = as_utc(until)
+        for thread in self._running.values():
+            if thread.holder == holder:
+                thread.lease_until = until
+
+    async def write_summary(self, request: SummaryWrite) -> Summary:
+        """See ``Store.write_summary``."""
+        thread = self._existing(request.key)
+        summary = request.summary
+        moment = request.now if summary.created_at == EPOCH else summary.created_at
+        stored, new = thread.add_summary(replace(summary, created_at=as_utc(moment)))
+        if new:
+            self._add_to_day(thread, request.now, thread.book(request.tern, request.usage))
+        changed = stored.kind == "turns" and stored.agent == "" and self._block_done(thread, stored, tried=new)
+        thread.version += new or changed
+        return stored
+
+    @staticmethod
+    def _block_done(thread: MemoryThread, summary: Summary, *, tried: bool) -> bool:
+        old = thread.blocks.get(summary.last) or Block(first=summary.first, last=summary.last)
+        if old.first != summary.first or (old.state == "done" and not tried):
+            return False
+        thread.put_block(replace(old, state="done", attempts=old.attempts + tried, error=""))
+        return True
+
+    async def settle(self, request: MemoryOutcome) -> None:
+        """See ``Store.settle``."""
+        thread = self._existing(request.key)
+        if request.work is not None:
+            thread.tried(request.work, done=request.done)
+        if request.usage:
+            self._add_to_day(thread, request.now, thread.book(request.tern, request.usage))
+        if request.block is not None:
+            thread.put_block(request.block)
+            thread.version += 1
+
+    async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
+        """See ``Store.thread``."""
+        thread = self._named(ref)
+        return ThreadState(
+            info=_info(thread),
+            key=thread.key,
+            fence=thread.fence,
+            version=thread.version,
+            window=thread.window(window),
+            pending=thread.pending(),
+        )
+
+    async def threads(self, workflow: str, owner: str | None, after: str | None, limit: int) -> tuple[ThreadInfo, ...]:
+        """See ``Store.threads``. Newest means made last."""
+        mine = [t for t in self._by_key.values() if t.workflow == workflow and owner in (None, t.owner)]
+        if after is not None:
+            last = self._threads.get((workflow, after))
+            if last is None or owner not in (None, last.owner):
+                raise unknown_thread(workflow, after)
+            mine = [thread for thread in mine if thread.key < last.key]
+        return tuple(_info(thread) for thread in mine[::-1][: max(limit, 0)])
+
+    async def terns(self, key: int, page: TernPage) -> tuple[Tern, ...]:
+        """See ``Store.terns``."""
+        thread = self._by_key.get(key)
+        if thread is None or page.limit <= 0:
+            return ()
+        before = thread.last + 1 if page.before is None else min(page.before, thread.last + 1)
+        numbers = range(max(page.after, 0) + 1, before)
+        numbers = numbers[-page.limit :] if page.newest else numbers[: page.limit]
+        return tuple(thread.tern(number) for number in numbers)
+
+    async def messages(self, key: int, page: MessagePage) -> tuple[Message, ...]:
+        """See ``Store.messages``."""
+        thread = self._by_key.get(key)
+        if thread is None or page.limit <= 0:
+            return ()
+        numbers = thread.message_numbers(page.agent, page.tern)
+        if isinstance(numbers, range):
+            numbers = numbers if page.before is None else numbers[: max(page.before - 1, 0)]
+            return tuple(thread.message(page.agent or "", number) for number in numbers[-page.limit :])
+        places = [place for place in numbers if page.before is None or place[1] < page.before]
+        return tuple(thread.message(agent, number) for agent, number in places[-page.limit :])
+
+    async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:
+        """See ``Store.summaries``."""
+        thread = self._by_key.get(key)
+        found = thread.summaries() if thread else ()
+        mine = [s for s in found if s.agent == agent and (all_states or s.state == "active")]
+        return tuple(sorted(mine, key=lambda s: (s.first, s.last, s.id)))
+
+    async def blocks(self, key: int, states: Sequence[str], limit: int) -> tuple[Block, ...]:
+        """See ``Store.blocks``."""
+        thread = self._by_key.get(key)
+        found = sorted(thread.blocks.items()) if thread else []
+        return tuple(block for _, block in found if block.state in states)[: max(limit, 0)]
+
+    async def retire(self, key: int, summary: int, now: datetime) -> Summary | None:
+        """See ``Store.retire``."""
+        thread = self._by_key.get(key)
+        retired = thread.retire(summary) if thread else None
+        if thread and retired:
+            thread.version += 1
+        return retired
+
+    async def delete_thread(self, ref: ThreadRef) -> None:
+        """See ``Store.delete_thread``."""
+        thread = self._named(ref)
+        del self._threads[thread.workflow, thread.id]
+        del self._by_key[thread.key]
+        self._running.pop(thread.key, None)
+        for key in thread.idempotency_keys:
+            del self._idempotent[thread.owner, key]
+
+    async def day_spend(self, workflow: str, day: str) -> DaySpend:
+        """See ``Store.day_spend``."""
+        return self._days.get((workflow, day), DaySpend())
+
+    def _existing(self, key: int) -> MemoryThread:
+        thread = self._by_key.get(key)
+        if thread is None:
+            raise deleted_thread(key)
+        return thread
+
+    def _named(self, ref: ThreadRef) -> MemoryThread:
+        thread = self._threads.get((ref.workflow, ref.thread))
+        if thread is None:
+            raise unknown_thread(ref.workflow, ref.thread)
+        if not ref.any_owner and thread.owner != ref.owner:
+            raise foreign_thread(ref.workflow, ref.thread)
+        return thread
+
+    def _add_to_day(
+        self,
+        thread: MemoryThread,
+        now: datetime,
+        records: Iterable[UsageRecord],
+        *,
+        steps: int = 0,
+        tool_calls: int = 0,
+    ) -> None:
+        place = (thread.workflow, day_of(now))
+        spend = spend_of(records, steps=steps, tool_calls=tool_calls)
+        self._days[place] = add_spend(self._days.get(place, DaySpend()), spend)

@@ -1,0 +1,304 @@
+"""One thread of the in-memory store: its log, its summaries, its due work."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from agboss_memory.messages import Block, Message, Summary, Tern, TernStatus, UsageRecord, as_utc
+from agboss_memory.stores.contract import Admission, BookedUsage, Commit, PendingWork, Window, WindowSpec
+from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
+
+
+def begun(number: int, request: Admission) -> Tern:
+    """The Tern as it stands right after its admission."""
+    return Tern(
+        number=number,
+        task=request.task,
+        status=TernStatus.RUNNING,
+        start=request.start,
+        version=request.version,
+        config_hash=request.config_hash,
+        started_at=as_utc(request.now),
+        metadata=request.metadata,
+    )
+
+
+def ended(request: Admission, commit: Commit) -> Tern:
+    """The Tern to keep: what was admitted stays, the rest comes from the commit."""
+    tern = commit.tern
+    finished_at = tern.finished_at
+    if not tern.status.finished:
+        finished_at = None
+    elif finished_at is None:
+        finished_at = as_utc(commit.now)
+    elif finished_at.tzinfo is not UTC:
+        finished_at = as_utc(finished_at)
+    admitted = (request.task, request.start, request.version, request.config_hash, request.now)
+    given = (tern.task, tern.start, tern.version, tern.config_hash, tern.started_at)
+    metadata = request.metadata if tern.metadata is None else tern.metadata
+    unchanged = finished_at is tern.finished_at and metadata is tern.metadata and not tern.usage
+    if unchanged and admitted == given and tern.started_at.tzinfo is UTC:
+        return tern
+    return replace(
+        tern,
+        task=request.task,
+        start=request.start,
+        version=request.version,
+        config_hash=request.config_hash,
+        started_at=as_utc(request.now),
+        finished_at=finished_at,
+        metadata=metadata,
+        usage=(),
+    )
+
+
+class MemoryThread:
+    """The records of one thread. Every method is one step without an await."""
+
+    __slots__ = (
+        "_block_ends",
+        "_by_tern",
+        "_conversations",
+        "_due",
+        "_finished",
+        "_log",
+        "_summaries",
+        "_turn_summaries",
+        "_usage",
+        "_work",
+        "blocks",
+        "created_at",
+        "fence",
+        "holder",
+        "id",
+        "idempotency_keys",
+        "key",
+        "lease_until",
+        "owner",
+        "running",
+        "updated_at",
+        "version",
+        "workflow",
+    )
+
+    def __init__(self, key: int, request: Admission, now: datetime) -> None:
+        self.key = key
+        self.id = request.thread
+        self.workflow = request.workflow
+        self.owner = request.owner
+        self.created_at = self.updated_at = self.lease_until = now
+        self.version = self.fence = self.running = 0
+        self.holder = ""
+        self.idempotency_keys: list[str] = []
+        self.blocks: dict[int, Block] = {}
+        self._block_ends: list[int] = []
+        self._due: list[int] = []
+        self._log: list[Tern | Admission] = []
+        self._finished: list[Tern] = []
+        self._usage: dict[int, dict[str, UsageRecord]] = {}
+        self._conversations: dict[str, list[tuple[int, Message]]] = {}
+        self._by_tern: dict[int, list[tuple[str, int]]] = {}
+        self._summaries: list[Summary] = []
+        self._turn_summaries: list[tuple[int, int, int]] = []  # (first, last, id) of the active ones, sorted
+        self._work: dict[tuple[int, str], int] = {}
+
+    # Terns
+
+    @property
+    def last(self) -> int:
+        """Number of the newest Tern."""
+        return len(self._log)
+
+    def begin(self, request: Admission) -> int:
+        """Add a running Tern."""
+        self._log.append(request)
+        self.running = len(self._log)
+        return self.running
+
+    def request_of(self, number: int) -> Admission | None:
+        """The admission of a running Tern, None when it ended."""
+        entry = self._log[number - 1]
+        return entry if isinstance(entry, Admission) else None
+
+    def tern(self, number: int, *, usage: bool = True) -> Tern:
+        """One Tern of any status."""
+        entry = self._log[number - 1]
+        tern = begun(number, entry) if isinstance(entry, Admission) else entry
+        booked = self._usage.get(number) if usage else None
+        return replace(tern, usage=tuple(booked.values())) if booked else tern
+
+    def end(self, tern: Tern) -> None:
+        """Put a finished or paused Tern in the place of the running one."""
+        self._log[tern.number - 1] = tern
+        self.running = 0
+        if tern.status.finished:
+            self._finished.append(tern)
+            self._open_to_due(tern.number)
+
+    def interrupt(self, now: datetime) -> int:
+        """Close the running Tern, whose holder is gone."""
+        number = self.running
+        closed = replace(
+            self.tern(number, usage=False),
+            status=TernStatus.CANCELLED,
+            error=INTERRUPTED_TEXT,
+            error_code=INTERRUPTED_CODE,
+            finished_at=now,
+        )
+        self.end(closed)
+        return number
+
+    def book(self, number: int, usage: Iterable[BookedUsage]) -> list[UsageRecord]:
+        """Book what is not booked yet, and say what that was."""
+        booked = self._usage.setdefault(number, {})
+        fresh: list[UsageRecord] = []
+        for item in usage:
+            if item.step_key not in booked:
+                booked[item.step_key] = item.record
+                fresh.append(item.record)
+        return fresh
+
+    # Messages
+
+    def say(self, number: int, messages: Iterable[Message]) -> None:
+        """Append messages to the conversations of their agents."""
+        for message in messages:
+            conversation = self._conversations.setdefault(message.agent, [])
+            conversation.append((number, message))
+            self._by_tern.setdefault(number, []).append((message.agent, len(conversation)))
+
+    def message(self, agent: str, number: int) -> Message:
+        """One message with its numbers."""
+        tern, message = self._conversations[agent][number - 1]
+        return replace(message, number=number, tern=tern, created_at=as_utc(message.created_at))
+
+    def message_numbers(self, agent: str | None, tern: int | None) -> list[tuple[str, int]] | range:
+        """Where the messages of a Tern are (agent and number), or the numbers of a whole conversation."""
+        if tern is not None:
+            return [place for place in self._by_tern.get(tern, ()) if agent is None or place[0] == agent]
+        return range(1, len(self._conversations.get(agent or "", ())) + 1)
+
+    # Blocks
+
+    def put_block(self, block: Block) -> None:
+        """Add or replace a block."""
+        if block.last not in self.blocks:
+            insort(self._block_ends, block.last)
+        self.blocks[block.last] = block
+        if block.state == "due" and block.last not in self._due:
+            insort(self._due, block.last)
+        elif block.state != "due" and block.last in self._due:
+            self._due.remove(block.last)
+
+    def plan(self, blocks: Iterable[Block]) -> None:
+        """Add blocks that are not there yet, due when all their Terns are finished."""
+        for block in blocks:
+            if block.last not in self.blocks:
+                self.put_block(replace(block, state="due" if self._complete(block) else "open"))
+
+    def due(self) -> tuple[Block, ...]:
+        """Blocks that are due, oldest first."""
+        return tuple(self.blocks[last] for last in self._due)
+
+    def _complete(self, block: Block) -> bool:
+        if block.last > len(self._log):
+            return False
+        entries = self._log[block.first - 1 : block.last]
+        return all(isinstance(entry, Tern) and entry.status.finished for entry in entries)
+
+    def _open_to_due(self, number: int) -> None:
+        for last in reversed(self._block_ends):
+            if last < number:
+                break
+            block = self.blocks[last]
+            if block.state == "open" and block.first <= number and self._complete(block):
+                self.put_block(replace(block, state="due"))
+
+    # Summaries
+
+    def summaries(self) -> tuple[Summary, ...]:
+        """All summaries, in the order in which they were written."""
+        return tuple(self._summaries)
+
+    def add_summary(self, summary: Summary) -> tuple[Summary, bool]:
+        """Store an active summary, or find the active one of the same range. Says whether it is new.
+
+        An older active one of the same agent and kind whose range lies inside is superseded.
+        """
+        for index, old in enumerate(self._summaries):
+            if old.state != "active" or (old.agent, old.kind) != (summary.agent, summary.kind):
+                continue
+            if (old.first, old.last) == (summary.first, summary.last):
+                return old, False
+            if summary.first <= old.first and old.last <= summary.last:
+                self._change_summary(index, replace(old, state="superseded"))
+        stored = replace(summary, id=len(self._summaries) + 1, state="active")
+        self._summaries.append(stored)
+        if stored.agent == "" and stored.kind == "turns":
+            insort(self._turn_summaries, (stored.first, stored.last, stored.id))
+        return stored, True
+
+    def retire(self, number: int) -> Summary | None:
+        """Undo an active summary and retire its block."""
+        if not 0 < number <= len(self._summaries) or self._summaries[number - 1].state != "active":
+            return None
+        retired = replace(self._summaries[number - 1], state="retired")
+        self._change_summary(number - 1, retired)
+        block = self.blocks.get(retired.last)
+        if retired.kind == "turns" and retired.agent == "" and block is not None and block.first == retired.first:
+            self.put_block(replace(block, state="retired"))
+        return retired
+
+    def _change_summary(self, index: int, summary: Summary) -> None:
+        self._summaries[index] = summary
+        place = (summary.first, summary.last, summary.id)
+        if place in self._turn_summaries:
+            self._turn_summaries.remove(place)
+
+    # Work and window
+
+    def owe(self, number: int, strategies: Iterable[str]) -> None:
+        """Note that ``update_memory`` of these strategies is due for a Tern."""
+        for name in strategies:
+            self._work.setdefault((number, name), 0)
+
+    def tried(self, work: PendingWork, *, done: bool) -> None:
+        """Note the end of one try."""
+        place = (work.tern, work.strategy)
+        if done:
+            self._work.pop(place, None)
+        elif place in self._work:
+            self._work[place] = work.attempts + 1
+
+    def pending(self) -> tuple[PendingWork, ...]:
+        """Work that is still to be done, oldest first."""
+        if not self._work:
+            return ()
+        return tuple(PendingWork(tern=t, strategy=s, attempts=n) for (t, s), n in sorted(self._work.items()))
+
+    def window(self, spec: WindowSpec) -> Window:
+        """The newest part; costs as much as it returns, however long the thread is."""
+        terns = tuple(self._finished[-spec.terns :]) if spec.terns > 0 else ()
+        latest = self._turn_summaries[-spec.summaries :] if spec.summaries > 0 else []
+        ends = self._ends_touching(terns[0].number, terns[-1].number) if terns else []
+        if self._due:
+            ends = sorted({*ends, *self._due})
+        return Window(
+            terns=terns,
+            summaries=tuple(self._summaries[number - 1] for _, _, number in latest),
+            active_summaries=len(self._turn_summaries),
+            blocks=tuple(self.blocks[last] for last in ends),
+            planned_to=self._block_ends[-1] if self._block_ends else 0,
+        )
+
+    def _ends_touching(self, first: int, last: int) -> list[int]:
+        ends: list[int] = []
+        for end in reversed(self._block_ends):
+            if end < first:
+                break
+            if self.blocks[end].first <= last:
+                ends.append(end)
+        return ends[::-1]

@@ -1,0 +1,194 @@
+"""One SQLite connection on one thread of its own, called from any event loop.
+
+A call that has begun always ends, and its result always reaches the caller: a cancellation that arrives meanwhile is
+delivered at the caller's next await.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Literal, TypeVar
+
+from agboss_memory.errors import StoreError
+from agboss_memory.stores.sqlite.faults import store_fault
+from agboss_memory.stores.sqlite.migrations import check_version, migrate
+
+T = TypeVar("T")
+Synchronous = Literal["FULL", "NORMAL"]
+Trace = Callable[[str], None]
+_Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+
+_WAL_RETRY_SECONDS = 0.005
+
+
+def _answer(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _work(jobs: SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        call, loop, future = job
+        result, error = None, None
+        try:
+            result = call()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the caller's loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_answer, future, result, error)
+        del job, call, loop, future, result, error
+
+
+async def _outlast(future: asyncio.Future[T]) -> T:
+    """Wait for ``future`` whatever happens to this task; a cancellation is handed on afterwards."""
+    cancelled: tuple[Any, ...] | None = None
+    try:
+        while True:
+            try:
+                return await asyncio.shield(future)
+            except asyncio.CancelledError as error:
+                if future.cancelled():
+                    raise
+                cancelled = error.args
+    finally:
+        task = asyncio.current_task()
+        if cancelled is not None and task is not None:
+            # The message must survive: cancel scopes know their own cancellation by it.
+            task.uncancel()
+            task.cancel(*cancelled)
+
+
+def _enter_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    # SQLite does not wait for other starters when it changes the journal mode: do it here.
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_WAL_RETRY_SECONDS)
+        else:
+            return
+
+
+class Connection:
+    """A connection whose statements run on its own daemon thread, one call after the other.
+
+    Args:
+        path: The database file. Its folder is made when it is missing.
+        synchronous: ``FULL`` or ``NORMAL``.
+        timeout: How long to wait for a lock, in seconds.
+        trace: Called on the connection's thread with every statement that runs.
+    """
+
+    def __init__(self, path: Path, *, synchronous: Synchronous, timeout: float, trace: Trace | None = None) -> None:
+        self.path = path
+        self._synchronous: Synchronous = synchronous
+        self._timeout = timeout
+        self._trace = trace
+        self._lock = threading.Lock()
+        self._jobs: SimpleQueue[_Job | None] | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """Connect and migrate. Opening twice is allowed. A failed open leaves nothing behind."""
+        with self._lock:
+            if self._jobs is not None:
+                return
+            jobs: SimpleQueue[_Job | None] = SimpleQueue()
+            self._jobs = jobs
+        worker = threading.Thread(target=_work, args=(jobs,), name=f"agboss-sqlite {self.path.name}", daemon=True)
+        worker.start()
+        weakref.finalize(self, jobs.put, None)
+        try:
+            await self._call(self._connect)
+        except BaseException:
+            self._stop()
+            raise
+
+    async def close(self) -> None:
+        """Close the file and end the thread. Closing twice is allowed."""
+        with self._lock:
+            if self._jobs is None:
+                return
+        try:
+            await self._call(self._disconnect)
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        with self._lock:
+            if self._jobs is not None:
+                self._jobs.put(None)
+                self._jobs = None
+
+    async def read(self, call: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``call`` on one snapshot of the file."""
+        return await self._call(lambda: self._transaction("BEGIN", call))
+
+    async def write(self, call: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``call`` in a transaction that is committed when it returns and rolled back when it raises."""
+        return await self._call(lambda: self._transaction("BEGIN IMMEDIATE", call))
+
+    async def _call(self, call: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        with self._lock:
+            if self._jobs is None:
+                raise StoreError(
+                    "store.closed", f"The store in {self.path} is not open.", "Open it first.", path=str(self.path)
+                )
+            self._jobs.put((call, loop, future))
+        try:
+            return await _outlast(future)
+        except (sqlite3.Error, OSError) as error:
+            raise store_fault(error, self.path) from error
+
+    def _transaction(self, begin: str, call: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._connection
+        if connection is None:
+            raise StoreError(
+                "store.closed", f"The store in {self.path} is closed.", "Open it again.", path=str(self.path)
+            )
+        connection.execute(begin)
+        try:
+            result = call(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _connect(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False)
+        try:
+            connection.set_trace_callback(self._trace)
+            check_version(connection, self.path)  # before anything is written to a file that may not be ours
+            _enter_wal(connection, self._timeout)
+            connection.execute(f"PRAGMA synchronous={self._synchronous}")
+            connection.execute("PRAGMA foreign_keys=ON")
+            migrate(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

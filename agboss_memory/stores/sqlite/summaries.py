@@ -1,0 +1,110 @@
+"""Statements on summaries, which are added and retired but never changed."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from agboss_memory.messages import EPOCH, Summary
+from agboss_memory.stores.sqlite.columns import from_amount, from_micros, to_amount, to_micros
+from agboss_memory.stores.text import decode_text, encode_text
+
+INSERT = (
+    "INSERT INTO summaries (thread_key, tern_seq, id, agent, kind, from_seq, to_seq, state, tokens, model, usd, "
+    "prompt_hash, created_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?)"
+)
+LAST_ID = "SELECT max(id) FROM summaries WHERE thread_key = ?"
+SUPERSEDE = (
+    "UPDATE summaries SET state = 'superseded', superseded_by = ? "
+    "WHERE thread_key = ? AND agent = ? AND kind = ? AND from_seq >= ? AND to_seq <= ? AND state = 'active'"
+)
+RETIRE = "UPDATE summaries SET state = 'retired' WHERE thread_key = ? AND id = ? AND state = 'active'"
+COUNT_AND_PLAN = (
+    "SELECT (SELECT count(*) FROM summaries WHERE thread_key = ?1 AND agent = '' AND kind = 'turns' "
+    "AND state = 'active'), (SELECT max(last) FROM blocks WHERE thread_key = ?1)"
+)
+_SELECT = (
+    "SELECT id, agent, kind, from_seq, to_seq, state, tokens, model, usd, prompt_hash, created_at, body "
+    "FROM summaries WHERE thread_key = ? AND "
+)
+ONE = _SELECT + "id = ?"
+SAME = _SELECT + "agent = ? AND kind = ? AND from_seq = ? AND to_seq = ? AND state = 'active'"
+LATEST_TURNS = (
+    _SELECT + "agent = '' AND kind = 'turns' AND state = 'active' ORDER BY from_seq DESC, to_seq DESC LIMIT ?"
+)
+ALL = _SELECT + "agent = ? ORDER BY from_seq, to_seq, id"
+ACTIVE = _SELECT + "agent = ? AND state = 'active' ORDER BY from_seq, to_seq, id"
+
+
+def _summary(row: tuple[Any, ...]) -> Summary:
+    return Summary(
+        id=row[0],
+        agent=decode_text(row[1]),
+        kind=decode_text(row[2]),
+        first=row[3],
+        last=row[4],
+        state=row[5],
+        tokens=row[6],
+        model=decode_text(row[7]),
+        usd=from_amount(row[8]),
+        prompt_hash=decode_text(row[9]),
+        created_at=from_micros(row[10]),
+        text=decode_text(row[11]),
+    )
+
+
+def add(connection: sqlite3.Connection, key: int, tern: int, summary: Summary, now: datetime) -> tuple[Summary, bool]:
+    """Store an active summary, or find the active one of the same range. Says whether it is new.
+
+    An older active one of the same agent and kind whose range lies inside is superseded.
+    """
+    whose = (key, encode_text(summary.agent), encode_text(summary.kind), summary.first, summary.last)
+    same = connection.execute(SAME, whose).fetchone()
+    if same is not None:
+        return _summary(same), False
+    number = (connection.execute(LAST_ID, (key,)).fetchone()[0] or 0) + 1
+    connection.execute(SUPERSEDE, (number, *whose))
+    made = to_micros(now if summary.created_at == EPOCH else summary.created_at)
+    connection.execute(
+        INSERT,
+        (
+            key,
+            tern,
+            number,
+            *whose[1:],
+            summary.tokens,
+            encode_text(summary.model),
+            to_amount(summary.usd),
+            encode_text(summary.prompt_hash),
+            made,
+            encode_text(summary.text),
+        ),
+    )
+    return replace(summary, id=number, state="active", created_at=from_micros(made)), True
+
+
+def latest_turns(connection: sqlite3.Connection, key: int, limit: int) -> tuple[Summary, ...]:
+    """The latest active summaries of turn memory, oldest first."""
+    rows = connection.execute(LATEST_TURNS, (key, limit)).fetchall()
+    return tuple(_summary(row) for row in reversed(rows))
+
+
+def count_and_plan(connection: sqlite3.Connection, key: int) -> tuple[int, int]:
+    """How many summaries of turn memory are active, and the last Tern that belongs to a block."""
+    active, planned = connection.execute(COUNT_AND_PLAN, (key,)).fetchone()
+    return active, planned or 0
+
+
+def of_agent(connection: sqlite3.Connection, key: int, agent: str, *, all_states: bool) -> tuple[Summary, ...]:
+    """Summaries of one agent, oldest range first."""
+    rows = connection.execute(ALL if all_states else ACTIVE, (key, encode_text(agent)))
+    return tuple(_summary(row) for row in rows)
+
+
+def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | None:
+    """Undo an active summary."""
+    if not connection.execute(RETIRE, (key, number)).rowcount:
+        return None
+    return _summary(connection.execute(ONE, (key, number)).fetchone())

@@ -1,0 +1,183 @@
+"""Statements on Terns: admission row, final row, pages."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from agboss_memory.messages import Tern, TernStatus, UsageRecord
+from agboss_memory.stores.contract import Admission, Commit, TernPage
+from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
+from agboss_memory.stores.sqlite.columns import from_micros, to_micros
+from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
+
+CONFIG = "SELECT id FROM configs WHERE version = ? AND hash = ?"
+INSERT_CONFIG = "INSERT INTO configs (version, hash) VALUES (?, ?)"
+INSERT = (
+    "INSERT INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, start, finish, agent, path, "
+    "error, error_code, owner, idempotency_key, task, answer, metadata) "
+    "VALUES (?, ?, 'running', 0, ?, ?, ?, '', '', '', '', '', ?, ?, ?, '', ?)"
+)
+FINISH = (
+    "UPDATE terns SET status = ?, finished_at = ?, tokens = ?, finish = ?, agent = ?, path = ?, "
+    "error = ?, error_code = ?, answer = ?, output = ?, metadata = ifnull(?, metadata) WHERE thread_key = ? AND seq = ? "
+    "RETURNING task"
+)
+INTERRUPT = (
+    "UPDATE terns SET status = 'cancelled', finished_at = ?, error = ?, error_code = ? WHERE thread_key = ? AND seq = ?"
+)
+BY_KEY = (
+    "SELECT thread_key, seq FROM terns WHERE ifnull(owner, '') = ? AND idempotency_key = ? "
+    "AND idempotency_key IS NOT NULL"
+)
+FINISHED = (
+    "SELECT count(*) FROM terns WHERE thread_key = ? AND seq BETWEEN ? AND ? AND status NOT IN ('running', 'paused')"
+)
+OWED = "UPDATE terns SET memory_pending = 1 WHERE thread_key = ? AND seq = ?"
+SETTLED = (
+    "UPDATE terns SET memory_pending = 0 WHERE thread_key = ?1 AND seq = ?2 AND memory_pending "
+    "AND NOT EXISTS (SELECT 1 FROM work WHERE thread_key = ?1 AND tern_seq = ?2) "
+    "AND NOT EXISTS (SELECT 1 FROM blocks WHERE thread_key = ?1 AND last = ?2 AND state = 'due')"
+)
+_SELECT = (
+    "SELECT seq, task, answer, status, agent, start, finish, path, output, error, error_code, version, hash, "
+    "started_at, finished_at, tokens, metadata FROM terns CROSS JOIN configs ON configs.id = config_id "
+    "WHERE thread_key = ? AND "
+)
+ONE = _SELECT + "seq = ?"
+NEWEST_FINISHED = _SELECT + "seq < ? AND status NOT IN ('running', 'paused') ORDER BY seq DESC LIMIT ?"
+NEWEST = _SELECT + "seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+OLDEST = _SELECT + "seq > ? AND seq < ? ORDER BY seq LIMIT ?"
+
+_NO_BOUND = 2**63 - 1
+_STATUS = {str(status): status for status in TernStatus}
+
+
+def _path_text(path: tuple[str, ...]) -> str:
+    return json.dumps(path, separators=(",", ":")) if path else ""
+
+
+def _tern(row: tuple[Any, ...], usage: tuple[UsageRecord, ...] = ()) -> Tern:
+    return Tern(
+        number=row[0],
+        task=decode_text(row[1]),
+        answer=decode_text(row[2]),
+        status=_STATUS[row[3]],
+        agent=decode_text(row[4]),
+        start=decode_text(row[5]),
+        finish=decode_text(row[6]),
+        path=tuple(json.loads(row[7])) if row[7] else (),
+        output=decode_optional(row[8]),
+        error=decode_text(row[9]),
+        error_code=decode_text(row[10]),
+        version=decode_text(row[11]),
+        config_hash=decode_text(row[12]),
+        started_at=from_micros(row[13]),
+        finished_at=None if row[14] is None else from_micros(row[14]),
+        tokens=row[15],
+        metadata=decode_optional(row[16]),
+        usage=usage,
+    )
+
+
+def _config(connection: sqlite3.Connection, version: str, config_hash: str) -> int:
+    config = (encode_text(version), encode_text(config_hash))
+    row = connection.execute(CONFIG, config).fetchone()
+    return row[0] if row else connection.execute(INSERT_CONFIG, config).lastrowid or 0
+
+
+def begin(connection: sqlite3.Connection, key: int, number: int, request: Admission) -> None:
+    """Write the admission row."""
+    keyed = request.idempotency_key is not None
+    connection.execute(
+        INSERT,
+        (
+            key,
+            number,
+            _config(connection, request.version, request.config_hash),
+            to_micros(request.now),
+            encode_text(request.start),
+            encode_optional(request.owner) if keyed else None,
+            encode_optional(request.idempotency_key),
+            encode_text(request.task),
+            encode_optional(request.metadata),
+        ),
+    )
+
+
+def finish(connection: sqlite3.Connection, request: Commit) -> str:
+    """Write the final row. Returns the task as it was admitted, encoded."""
+    tern = request.tern
+    finished_at = to_micros(tern.finished_at or request.now) if tern.status.finished else None
+    rows = connection.execute(
+        FINISH,
+        (
+            str(tern.status),
+            finished_at,
+            tern.tokens,
+            encode_text(tern.finish),
+            encode_text(tern.agent),
+            _path_text(tern.path),
+            encode_text(tern.error),
+            encode_text(tern.error_code),
+            encode_text(tern.answer),
+            encode_optional(tern.output),
+            encode_optional(tern.metadata),
+            request.key,
+            tern.number,
+        ),
+    ).fetchall()
+    return rows[0][0]
+
+
+def interrupt(connection: sqlite3.Connection, key: int, number: int, now: datetime) -> None:
+    """Close a Tern whose holder is gone."""
+    connection.execute(INTERRUPT, (to_micros(now), INTERRUPTED_TEXT, INTERRUPTED_CODE, key, number))
+
+
+def keyed(connection: sqlite3.Connection, owner: str | None, idempotency_key: str) -> tuple[int, int] | None:
+    """Thread and number of the Tern that was admitted under this key."""
+    owned = "" if owner is None else encode_text(owner)
+    return connection.execute(BY_KEY, (owned, encode_text(idempotency_key))).fetchone()
+
+
+def all_finished(connection: sqlite3.Connection, key: int, first: int, last: int) -> bool:
+    """Whether every Tern of the range is finished."""
+    return connection.execute(FINISHED, (key, first, last)).fetchone()[0] == last - first + 1
+
+
+def memory_owed(connection: sqlite3.Connection, key: int, number: int) -> None:
+    """Note that memory work is left for a Tern."""
+    connection.execute(OWED, (key, number))
+
+
+def memory_settled(connection: sqlite3.Connection, key: int, number: int) -> None:
+    """Note that no memory work is left for a Tern, if that is so."""
+    connection.execute(SETTLED, (key, number))
+
+
+def one(connection: sqlite3.Connection, key: int, number: int, usage: tuple[UsageRecord, ...] = ()) -> Tern:
+    """One Tern."""
+    return _tern(connection.execute(ONE, (key, number)).fetchone(), usage)
+
+
+def newest_finished(connection: sqlite3.Connection, key: int, before: int, limit: int) -> tuple[Tern, ...]:
+    """The newest finished Terns below a number, oldest first, without usage."""
+    rows = connection.execute(NEWEST_FINISHED, (key, before, limit)).fetchall()
+    return tuple(_tern(row) for row in reversed(rows))
+
+
+def page(connection: sqlite3.Connection, key: int, asked: TernPage) -> list[tuple[Any, ...]]:
+    """Rows of a page, oldest first; ``typed`` makes Terns of them."""
+    bounds = (key, asked.after, _NO_BOUND if asked.before is None else asked.before, max(asked.limit, 0))
+    if asked.newest:
+        return connection.execute(NEWEST, bounds).fetchall()[::-1]
+    return connection.execute(OLDEST, bounds).fetchall()
+
+
+def typed(rows: list[tuple[Any, ...]], usage: Mapping[int, tuple[UsageRecord, ...]]) -> tuple[Tern, ...]:
+    """The Terns of a page with their usage by number."""
+    return tuple(_tern(row, usage.get(row[0], ())) for row in rows)

@@ -1,0 +1,156 @@
+"""Statements on threads: the counter, the lease, the version."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agboss_memory.stores.contract import Admission, ThreadInfo, ThreadRef
+from agboss_memory.stores.lease import holder_alive
+from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
+from agboss_memory.stores.sqlite.columns import from_micros, to_micros
+from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
+
+_SELECT = (
+    "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running "
+    "FROM threads WHERE "
+)
+BY_ID = _SELECT + "workflow = ? AND id = ?"
+BY_KEY = _SELECT + "key = ?"
+INSERT = (
+    "INSERT INTO threads (workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, "
+    "running) VALUES (?, ?, ?, ?, ?, 0, 0, 0, '', 0, 0)"
+)
+TAKE = (
+    "UPDATE threads SET last_seq = ?, version = ?, fence = ?, holder = ?, lease_until = ?, running = ?, updated_at = ? "
+    "WHERE key = ?"
+)
+RELEASE = (
+    "UPDATE threads SET running = 0, version = version + 1, updated_at = ? WHERE key = ? AND fence = ? AND running = ? "
+    "RETURNING version, workflow"
+)
+TOUCH = "UPDATE threads SET version = version + 1 WHERE key = ?"
+RENEW = "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND running <> 0"
+DELETE = "DELETE FROM threads WHERE key = ?"
+LIST_ALL = _SELECT + "workflow = ? AND key < ? ORDER BY key DESC LIMIT ?"
+LIST_OWNED = _SELECT + "workflow = ? AND owner = ? AND key < ? ORDER BY key DESC LIMIT ?"
+
+_NO_BOUND = 2**63 - 1
+
+
+@dataclass(slots=True)
+class ThreadRow:
+    """A row of ``threads``, its texts still encoded."""
+
+    key: int
+    workflow: str
+    id: str
+    owner: str | None
+    created_at: int
+    updated_at: int
+    last_seq: int
+    version: int
+    fence: int
+    holder: str
+    lease_until: int
+    running: int
+
+    def holds(self, now: datetime) -> bool:
+        """Whether its lease keeps others out."""
+        return self.lease_until >= to_micros(now) and holder_alive(decode_text(self.holder))
+
+    def info(self) -> ThreadInfo:
+        """The thread as listed."""
+        return ThreadInfo(
+            id=decode_text(self.id),
+            workflow=decode_text(self.workflow),
+            owner=decode_optional(self.owner),
+            created_at=from_micros(self.created_at),
+            updated_at=from_micros(self.updated_at),
+            terns=self.last_seq,
+            running=self.running != 0 and holder_alive(decode_text(self.holder)),
+        )
+
+
+def find(connection: sqlite3.Connection, workflow: str, thread: str) -> ThreadRow | None:
+    """The thread of that id."""
+    row = connection.execute(BY_ID, (encode_text(workflow), encode_text(thread))).fetchone()
+    return None if row is None else ThreadRow(*row)
+
+
+def get(connection: sqlite3.Connection, key: int) -> ThreadRow:
+    """The thread of that key. Raises ThreadDeletedError."""
+    row = connection.execute(BY_KEY, (key,)).fetchone()
+    if row is None:
+        raise deleted_thread(key)
+    return ThreadRow(*row)
+
+
+def named(connection: sqlite3.Connection, ref: ThreadRef) -> ThreadRow:
+    """The thread that ``ref`` may see. Raises UnknownThreadError, ThreadOwnerError."""
+    row = find(connection, ref.workflow, ref.thread)
+    if row is None:
+        raise unknown_thread(ref.workflow, ref.thread)
+    if not ref.any_owner and row.owner != encode_optional(ref.owner):
+        raise foreign_thread(ref.workflow, ref.thread)
+    return row
+
+
+def create(connection: sqlite3.Connection, request: Admission) -> ThreadRow:
+    """A new thread without a Tern. Raises UnknownThreadError when the request does not allow it."""
+    if not request.create:
+        raise unknown_thread(request.workflow, request.thread)
+    now = to_micros(request.now)
+    workflow, thread, owner = encode_text(request.workflow), encode_text(request.thread), encode_optional(request.owner)
+    key = connection.execute(INSERT, (workflow, thread, owner, now, now)).lastrowid or 0
+    return ThreadRow(key, workflow, thread, owner, now, now, 0, 0, 0, "", 0, 0)
+
+
+def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime) -> None:
+    """Write counter, lease and version of a row that an admission changed."""
+    connection.execute(
+        TAKE,
+        (row.last_seq, row.version, row.fence, row.holder, row.lease_until, row.running, to_micros(now), row.key),
+    )
+
+
+def release(connection: sqlite3.Connection, key: int, fence: int, number: int, now: datetime) -> tuple[int, str]:
+    """The running Tern ends: the new version and the workflow, encoded. Raises ThreadDeletedError, LeaseLostError."""
+    for version, workflow in connection.execute(RELEASE, (to_micros(now), key, fence, number or -1)).fetchall():
+        return version, workflow
+    get(connection, key)
+    raise lost_lease(key, number)
+
+
+def touch(connection: sqlite3.Connection, key: int) -> None:
+    """What a window shows has changed."""
+    connection.execute(TOUCH, (key,))
+
+
+def renew(connection: sqlite3.Connection, keys: Sequence[int], holder: str, until: datetime) -> None:
+    """Extend the lease of those of these threads that ``holder`` runs."""
+    connection.executemany(RENEW, [(to_micros(until), key, encode_text(holder)) for key in keys])
+
+
+def delete(connection: sqlite3.Connection, ref: ThreadRef) -> None:
+    """Remove a thread and, by cascade, all that belongs to it."""
+    connection.execute(DELETE, (named(connection, ref).key,))
+
+
+def page(
+    connection: sqlite3.Connection, workflow: str, owner: str | None, after: str | None, limit: int
+) -> tuple[ThreadInfo, ...]:
+    """Threads of a workflow, made last first."""
+    before = _NO_BOUND
+    if after is not None:
+        row = find(connection, workflow, after)
+        if row is None or (owner is not None and row.owner != encode_text(owner)):
+            raise unknown_thread(workflow, after)
+        before = row.key
+    if owner is None:
+        rows = connection.execute(LIST_ALL, (encode_text(workflow), before, max(limit, 0)))
+    else:
+        rows = connection.execute(LIST_OWNED, (encode_text(workflow), encode_text(owner), before, max(limit, 0)))
+    return tuple(ThreadRow(*row).info() for row in rows)
