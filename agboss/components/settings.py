@@ -348,5 +348,3 @@ class SettingsBuilder:
     def build(self) -> WorkflowSettings:
         """The frozen settings. Raises pydantic's ValidationError on a bad value."""
         return WorkflowSettings(**self._values)
-
-

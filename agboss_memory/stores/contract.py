@@ -387,5 +387,3 @@ class Store(Protocol):
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """What was booked on a UTC day (``2026-01-31``)."""
         ...
-
-
