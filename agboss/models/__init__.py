@@ -3,6 +3,8 @@
 from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
 from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
 from agboss.models.keys import key_problem
+from agboss.models.prices import cost_of, has_price
+from agboss.models.provider import RetryPolicy
 from agboss.models.resolve import BLOCK_VARIABLE, ModelCatalog
 
 __all__ = [
@@ -15,6 +17,9 @@ __all__ = [
     "ModelReply",
     "ModelRequest",
     "ModelUsage",
+    "RetryPolicy",
     "ToolSchema",
+    "cost_of",
+    "has_price",
     "key_problem",
 ]

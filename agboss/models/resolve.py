@@ -11,6 +11,7 @@ from agboss.errors import ModelError
 from agboss.models.chat import ChatModel
 from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
 from agboss.models.keys import key_problem
+from agboss.models.prices import table_window
 from agboss.models.provider import open_provider_model
 
 BLOCK_VARIABLE = "AGBOSS_BLOCK_MODELS"
@@ -56,6 +57,14 @@ class ModelCatalog:
         if spec not in self._opened:
             self._opened[spec] = self._open(spec)
         return self._opened[spec]
+
+    def window(self, spec: ModelSpec) -> int | None:
+        """Context window in tokens: the spec's own, else the model library's profile, else None (unknown)."""
+        if spec.context_window is not None:
+            return spec.context_window
+        opened = self._opened.get(spec)
+        profile: int | None = getattr(opened, "context_window", None)
+        return profile or table_window(spec)
 
     async def aclose(self) -> None:
         """Close every model that was opened here. A second call does nothing."""
