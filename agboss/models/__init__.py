@@ -1,1 +1,25 @@
-"""Chat models behind one seam."""
+"""Chat models: the seam, the offline model, the providers, and what a call costs. Light at import."""
+
+from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
+from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
+from agboss.models.keys import key_problem
+from agboss.models.prices import cost_of, has_price
+from agboss.models.provider import RetryPolicy
+from agboss.models.resolve import BLOCK_VARIABLE, ModelCatalog
+
+__all__ = [
+    "BLOCK_VARIABLE",
+    "EXTRACTIVE_ID",
+    "CallSettings",
+    "ChatModel",
+    "ExtractiveModel",
+    "ModelCatalog",
+    "ModelReply",
+    "ModelRequest",
+    "ModelUsage",
+    "RetryPolicy",
+    "ToolSchema",
+    "cost_of",
+    "has_price",
+    "key_problem",
+]

@@ -1,0 +1,84 @@
+"""What went wrong at a provider, as one ``ModelError`` that says whether another attempt makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic_ai import exceptions as wire
+
+from agboss.errors import ModelError
+
+_EXCERPT = 300
+"""Longest part of a provider's own words in an error message, in characters."""
+_RETRIED = frozenset({408, 429})
+
+
+def failure(error: Exception, model: str, key: str | None) -> ModelError:
+    """The error to raise. ``data`` has status, retryable, and retry_after in seconds when the provider named it."""
+    code, what, hint = _kind(error)
+    status = error.status_code if isinstance(error, wire.ModelHTTPError) else None
+    said = _said(error, key)
+    message = f"model {model!r} {what}" + (f" (status {status})" if status else "") + (f": {said}" if said else "")
+    return ModelError(
+        code,
+        message,
+        hint,
+        model=model,
+        status=status,
+        retryable=_retryable(error, code, status),
+        retry_after=error.retry_after if isinstance(error, wire.ModelAPIError) else None,
+    )
+
+
+_KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
+    (wire.ModelTimeoutError, "model.timeout", "did not answer in time", "try again, or ask for a shorter answer"),
+    (wire.ModelRequestTimeout, "model.timeout", "did not answer in time", "try again, or ask for a shorter answer"),
+    (wire.ModelConnectionError, "model.connection", "could not be reached", "check the network and base_url"),
+    (
+        wire.ModelContextWindowExceededError,
+        "model.context-overflow",
+        "was sent more than its window holds",
+        "set context_window= to the model's real window, so that the view is cut to fit",
+    ),
+    (wire.ModelAuthenticationError, "model.refused", "refused the key", "check the key in the environment"),
+    (wire.ModelQuotaExceededError, "model.refused", "refused: the account has no quota left", "check the account"),
+    (wire.ContentFilterError, "model.refused", "refused to answer: its content filter tripped", "change the task"),
+    (wire.ModelNotFoundError, "model.http", "is not known to its provider", "check the model id"),
+    (wire.ModelHTTPError, "model.http", "was answered with an error", ""),
+    (wire.ModelAPIError, "model.http", "could not be called", ""),
+    (wire.UnexpectedModelBehavior, "model.bad-reply", "sent a reply that cannot be read", ""),
+    (wire.UserError, "model.cannot", "cannot do what was asked", ""),
+)
+
+
+def _kind(error: Exception) -> tuple[str, str, str]:
+    for kind, code, what, hint in _KINDS:
+        if isinstance(error, kind):
+            return code, what, hint
+    return "model.failed", f"failed with {type(error).__name__}", ""
+
+
+def _retryable(error: Exception, code: str, status: int | None) -> bool:
+    if code in {"model.refused", "model.context-overflow"}:
+        return False
+    if status is not None:
+        return status in _RETRIED or status >= 500
+    return isinstance(error, wire.ModelConnectionError | wire.ModelRequestTimeout)
+
+
+def _said(error: Exception, key: str | None) -> str:
+    body = getattr(error, "body", None)
+    said = _message(body) if body else ("" if isinstance(error, wire.ModelHTTPError) else str(error))
+    said = " ".join(said.split())
+    if key:
+        said = said.replace(key, "***")
+    return said if len(said) <= _EXCERPT else said[: _EXCERPT - 1] + "…"
+
+
+def _message(body: Any) -> str:
+    if not isinstance(body, Mapping):
+        return str(body)
+    fields = cast("Mapping[str, Any]", body)
+    inner = fields.get("message") or fields.get("error") or fields.get("detail")
+    return str(fields) if inner is None else _message(inner)

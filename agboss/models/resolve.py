@@ -1,0 +1,102 @@
+"""From a ``ModelSpec`` to the object that answers: overrides first, then offline, then the provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from agboss.components.settings import ModelSpec
+from agboss.errors import ModelError
+from agboss.models.chat import ChatModel
+from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
+from agboss.models.keys import key_problem
+from agboss.models.prices import table_window
+from agboss.models.provider import open_provider_model
+
+BLOCK_VARIABLE = "AGBOSS_BLOCK_MODELS"
+"""While this environment variable is ``1``, no provider's model is built."""
+
+
+@runtime_checkable
+class _Closable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+class ModelCatalog:
+    """Gives the chat model for a spec and owns what it opened.
+
+    Args:
+        overrides: Chat models by model id; they win over everything else and are never closed here.
+        offline: Replace every other model by the extractive one.
+    """
+
+    def __init__(self, overrides: Mapping[str, ChatModel] | None = None, offline: bool = False) -> None:
+        self._overrides = dict(overrides or {})
+        self._offline = offline
+        self._extractive = ExtractiveModel()
+        self._opened: dict[ModelSpec, ChatModel] = {}
+
+    @property
+    def offline(self) -> bool:
+        """Whether models are replaced by the extractive one."""
+        return self._offline
+
+    def model(self, spec: ModelSpec) -> ChatModel:
+        """The model for a spec; the same object for an equal spec.
+
+        Raises:
+            ModelKeyError: The provider's key is not in the environment.
+            ModelError: ``model.blocked`` in tests, ``model.unknown-local`` for another ``local:`` name.
+            MissingExtraError: The library behind the provider is not installed.
+        """
+        if spec.model in self._overrides:
+            return self._overrides[spec.model]
+        if self._offline:
+            return self._extractive
+        if spec not in self._opened:
+            self._opened[spec] = self._open(spec)
+        return self._opened[spec]
+
+    def window(self, spec: ModelSpec) -> int | None:
+        """Context window in tokens: the spec's own, else the model library's profile, else None (unknown)."""
+        if spec.context_window is not None:
+            return spec.context_window
+        opened = self._opened.get(spec)
+        profile: int | None = getattr(opened, "context_window", None)
+        return profile or table_window(spec)
+
+    async def aclose(self) -> None:
+        """Close every model that was opened here. A second call does nothing."""
+        opened, self._opened = self._opened, {}
+        for model in opened.values():
+            if isinstance(model, _Closable):
+                await model.aclose()
+
+    def _open(self, spec: ModelSpec) -> ChatModel:
+        if spec.provider == "local":
+            return self._local(spec)
+        if os.environ.get(BLOCK_VARIABLE) == "1":
+            raise _blocked(spec)
+        if problem := key_problem(spec):
+            raise problem
+        return open_provider_model(spec)
+
+    def _local(self, spec: ModelSpec) -> ChatModel:
+        if spec.model != EXTRACTIVE_ID:
+            raise ModelError(
+                "model.unknown-local",
+                f"there is no local model {spec.name!r}",
+                f"the only one is {EXTRACTIVE_ID!r}; for a GGUF file write 'embedded:/path/to/model.gguf'",
+                model=spec.model,
+            )
+        return self._extractive
+
+
+def _blocked(spec: ModelSpec) -> ModelError:
+    return ModelError(
+        "model.blocked",
+        f"model {spec.model!r} would be reached over the network, which is blocked in tests",
+        "script it with mock_llm(Component).then_return(reply('...')), or mark the test with agboss_models",
+        model=spec.model,
+    )
