@@ -11,10 +11,10 @@ from agboss.agents.plan import AgentPlan
 from agboss.components.action import ActionSpec
 from agboss.components.boundary import FinishSpec, StartSpec
 from agboss.components.router import AnyRouter, RouterSpec
-from agboss.components.settings import Limits, ModelSpec
+from agboss.components.settings import Limits
 from agboss.container import Container
 from agboss.flow.graph import Graph
-from agboss.models.chat import CallSettings, ChatModel
+from agboss.models import CallSettings, ModelHandle
 from agboss.models.meter import CostOf
 from agboss.routers.contract import RouteOption, Router
 from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
@@ -49,7 +49,7 @@ class RouterPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionPlan:
-    """A resolved action; ``instance`` is None when one is built per Tern by ``make``."""
+    """A resolved action; ``make`` gives its object, the same one or a new one per Tern."""
 
     spec: ActionSpec
     make: Callable[[], Any]
@@ -63,10 +63,8 @@ class CompactionPlan:
     keep: int
     max_tokens: int
     strict: bool
-    model_spec: ModelSpec
-    model: ChatModel
+    model: ModelHandle
     settings: CallSettings
-    window: int | None
     counter: Callable[[], TokenCounter]
 
 

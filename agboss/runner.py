@@ -70,7 +70,7 @@ class Runtime:
     policy: Literal["enqueue", "reject"]
     queue_timeout: float
     background: bool
-    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    spawn: Callable[[Coroutine[Any, Any, Any]], object]
     queue: ThreadQueue = field(default_factory=ThreadQueue)
     running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
 
@@ -242,9 +242,8 @@ async def _visit(live: LiveTern, node: Node) -> None:
     listener = None if live.emit is None else Hearing(live.emit)
     if live.emit is not None:
         live.emit(NodeStarted(node=name))
-    done = await dispatch(
-        DispatchRequest(live=live, node=node, build_view=_view_builder(live, name), listener=listener)
-    )
+    build_view = _view_builder(live, name) if node.spec.kind == "agent" else None
+    done = await dispatch(DispatchRequest(live=live, node=node, build_view=build_view, listener=listener))
     live.value = done.value
     live.answers.append((name, done.answer))
     if node.spec.kind == "agent":
@@ -255,7 +254,7 @@ async def _visit(live: LiveTern, node: Node) -> None:
 
 def _view_builder(live: LiveTern, name: str) -> ViewBuilder:
     """Gives the agent's view for each of its model calls."""
-    agent = live.plan.agents.get(name)
+    agent = live.plan.agents[name]
     results = tuple(live.answers)
     conversation: tuple[Message, ...] | None = None
     previous: MemoryView | None = None
@@ -265,7 +264,6 @@ def _view_builder(live: LiveTern, name: str) -> ViewBuilder:
 
     async def build(call_index: int, added: tuple[Message, ...]) -> AgentView:
         nonlocal conversation, previous
-        assert agent is not None  # only agents ask for a view
         if conversation is None:
             limit = agent.reach.messages
             conversation = await older(_NO_BOUND, limit) if limit else ()

@@ -129,16 +129,16 @@ async def _ask(job: AgentJob, view: AgentView, offer: bool) -> ModelReply:
         heard = hear
     request = ModelRequest(
         caller=plan.name,
-        model=plan.model_spec.model,
+        model=plan.model.spec.model,
         system=view.system,
         messages=view.messages,
         tools=schemas(plan) if offer else (),
-        settings=plan.settings,
+        settings=plan.model.settings,
         output_schema=None if output is None else output.model_json_schema(),
         output_name="" if output is None else output.__name__,
         on_text=heard,
     )
-    return await job.meter.generate(plan.model, plan.model_spec, request, plan.name)
+    return await job.meter.generate(plan.model, plan.model.spec, request, plan.name)
 
 
 def schemas(plan: AgentPlan) -> tuple[ToolSchema, ...]:

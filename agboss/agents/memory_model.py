@@ -6,10 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from agboss.components.settings import ModelSpec
 from agboss.container import CURRENT
 from agboss.errors import AppStateError, OutputError
-from agboss.models.chat import CallSettings, ChatModel, ModelRequest
+from agboss.models import ModelHandle, ModelRequest
 from agboss_memory.contract import MemoryModel
 from agboss_memory.messages import Message
 
@@ -19,13 +18,11 @@ class MeteredMemoryModel(MemoryModel):
 
     Args:
         strategy: Name of the strategy; the caller in usage records.
-        spec: Model specification.
         model: The model.
     """
 
-    def __init__(self, strategy: str, spec: ModelSpec, model: ChatModel) -> None:
+    def __init__(self, strategy: str, model: ModelHandle) -> None:
         self._strategy = strategy
-        self._spec = spec
         self._model = model
 
     async def generate(self, prompt: str, output: Any = None) -> Any:
@@ -45,16 +42,14 @@ class MeteredMemoryModel(MemoryModel):
         model: type[BaseModel] | None = output
         request = ModelRequest(
             caller=self._strategy,
-            model=self._spec.model,
+            model=self._model.spec.model,
             messages=(Message(role="user", content=prompt),),
-            settings=CallSettings(
-                temperature=self._spec.temperature, max_tokens=self._spec.max_tokens, thinking=self._spec.thinking
-            ),
+            settings=self._model.settings,
             output_schema=None if model is None else model.model_json_schema(),
             output_name="" if model is None else model.__name__,
             purpose="memory",
         )
-        reply = await scope.meter.generate(self._model, self._spec, request, self._strategy)
+        reply = await scope.meter.generate(self._model, self._model.spec, request, self._strategy)
         if model is None:
             return reply.text
         try:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from agboss.agents.tools import BoundTool
 from agboss.components.agent import AgentSpec, PromptContext
-from agboss.components.settings import ModelSpec
-from agboss.models.chat import CallSettings, ChatModel
+from agboss.models import ModelHandle
 from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -21,10 +20,7 @@ class AgentPlan:
 
     Attributes:
         spec: The declaration.
-        model_spec: Its model with all defaults filled in.
-        model: The model itself.
-        settings: Temperature, length and thinking of its calls.
-        window: Context window in tokens, None when unknown.
+        model: Its model, with all defaults filled into its specification.
         tools: Its tools by name.
         strategy: What decides its view.
         strategy_name: Name of the strategy in errors and in ``/memory``.
@@ -34,10 +30,7 @@ class AgentPlan:
     """
 
     spec: AgentSpec
-    model_spec: ModelSpec
-    model: ChatModel
-    settings: CallSettings
-    window: int | None
+    model: ModelHandle
     tools: Mapping[str, BoundTool]
     strategy: BaseMemoryStrategy
     strategy_name: str
@@ -53,9 +46,10 @@ class AgentPlan:
     @property
     def reply_reserve(self) -> int:
         """Tokens kept free for the answer: ``max_tokens`` if given, else min(4096, window // 8), 0 without a window."""
-        if self.settings.max_tokens is not None:
-            return self.settings.max_tokens
-        return 0 if self.window is None else min(4096, self.window // 8)
+        if self.model.spec.max_tokens is not None:
+            return self.model.spec.max_tokens
+        window = self.model.window
+        return 0 if window is None else min(4096, window // 8)
 
     def system_prompt(self, context: PromptContext) -> str:
         """The prompt with its placeholders filled; braces that name no variable are left alone."""

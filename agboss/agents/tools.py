@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,30 +34,29 @@ class BoundTool:
         schema: What the model sees.
         limit: Characters of a result that are kept.
         arguments: Validates the model's arguments.
-        invoke: Calls the function or method with keyword arguments.
+        target: Gives the function or method to call, with what the container fills already filled.
     """
 
     spec: ToolSpec
     schema: ToolSchema
     limit: int
     arguments: TypeAdapter[Any]
-    invoke: Callable[..., Any]
+    target: Callable[[], Callable[..., Any]]
 
 
-def bind_tool(use: ToolUse, instance: Any, injected: Mapping[str, Any]) -> BoundTool:
-    """A tool with what the container gives it: an ``instance`` for a class, ``injected`` arguments for a function."""
+def bind_tool(use: ToolUse, target: Callable[[], Callable[..., Any]]) -> BoundTool:
+    """A tool of an agent; ``target`` gives what is called, anew for each call."""
     spec = use.spec
     model = spec.model if spec.model is not None else _arguments_model(spec)
     parameters = model.model_json_schema()
     parameters.pop("title", None)
     own = use.max_result_chars if use.max_result_chars > 0 else spec.max_result_chars
-    function = spec.target if instance is None else instance.run
     return BoundTool(
         spec=spec,
         schema=ToolSchema(name=spec.name, description=_summary(spec.description), parameters=parameters),
         limit=min(own, MAX_RESULT_CHARS) if own > 0 else MAX_RESULT_CHARS,
         arguments=TypeAdapter(model),
-        invoke=functools.partial(function, **injected) if injected else function,
+        target=target,
     )
 
 
@@ -76,7 +75,7 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
     result: Any = None
     try:
         with anyio.move_on_after(tool.spec.timeout) as scope:
-            result = await _call(tool.invoke, keywords)
+            result = await _call(tool.target(), keywords)
         text = as_text(result)
     except Exception as error:  # whatever a tool raises is told to the model, never to the caller
         return _error(tool, f"{type(error).__name__}: {error}"), False

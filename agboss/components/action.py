@@ -8,7 +8,15 @@ from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from agboss.components.metadata import ComponentSpec, attach_component, describe, docstring
+from agboss.components.injection import read_injectable
+from agboss.components.metadata import (
+    ComponentSpec,
+    InjectableSpec,
+    attach_component,
+    caller_locals,
+    describe,
+    docstring,
+)
 from agboss.components.naming import component_name
 from agboss.components.tool import ToolContext
 from agboss.errors import DeclarationError
@@ -39,6 +47,7 @@ class ActionSpec(ComponentSpec):
     """An action: ``input`` and ``output`` are pydantic models, or None for text."""
 
     target: type[Any]
+    injectable: InjectableSpec
     input: type[BaseModel] | None = None
     output: type[BaseModel] | None = None
 
@@ -71,6 +80,7 @@ def action(
         input: Pydantic model of ``ctx.input``; None = whatever the node before gave.
         output: Pydantic model of what ``run`` returns; None = text.
     """
+    names = caller_locals()
 
     def decorate(cls: C) -> C:
         if not callable(getattr(cls, "run", None)):
@@ -87,6 +97,7 @@ def action(
                 name=component_name("action", cls, name),
                 description=text,
                 target=cls,
+                injectable=read_injectable(cls, names),
                 input=input,
                 output=output,
             ),

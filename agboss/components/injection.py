@@ -133,6 +133,19 @@ def injectable_spec(cls: Any, local_names: Mapping[str, Any]) -> InjectableSpec:
     return own if own is not None else InjectableSpec(dependencies=dependencies_of(cls, None, local_names))
 
 
+def buildable(cls: Any, declared: InjectableSpec) -> InjectableSpec:
+    """The class's own record if it has one by now (decorators stand in any order), else what was read at declaration."""
+    return metadata_of(cls).injectable or declared
+
+
+def read_injectable(cls: Any, local_names: Mapping[str, Any]) -> InjectableSpec:
+    """Like ``injectable_spec``, but a constructor that cannot be filled becomes a problem to report at assembly."""
+    try:
+        return injectable_spec(cls, local_names)
+    except DeclarationError as error:
+        return InjectableSpec(dependencies=(), problem=error)
+
+
 def dependencies_of(
     target: Callable[..., Any], deps: Sequence[Key] | None, local_names: Mapping[str, Any]
 ) -> tuple[Dependency, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import ValidationError
 
-from agboss.errors import DeclarationError
+from agboss.errors import AgbossError, DeclarationError
 
 if TYPE_CHECKING:
     from agboss.components.injection import Key
@@ -44,10 +44,11 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectableSpec:
-    """How the container builds a class: its dependencies and how long an instance lives."""
+    """How the container builds a class: its dependencies, how long an instance lives, and what prevents it."""
 
     dependencies: tuple[Dependency, ...]
     scope: Scope = "app"
+    problem: AgbossError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,11 @@ from typing import Annotated, Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from agboss.components.injection import InjectionToken
+from agboss.components.injection import InjectionToken, read_injectable
 from agboss.components.metadata import (
     ComponentSpec,
     Dependency,
+    InjectableSpec,
     attach_component,
     caller_locals,
     component_of,
@@ -79,6 +80,7 @@ class ToolSpec(ComponentSpec):
         model: Pydantic model of the arguments (class tools).
         context: Name of the parameter that takes the ``ToolContext``, or None.
         dependencies: What the container fills (function tools).
+        injectable: How the container builds the class (class tools), None for functions.
     """
 
     target: Any
@@ -88,6 +90,7 @@ class ToolSpec(ComponentSpec):
     model: type[BaseModel] | None = None
     context: str | None = None
     dependencies: tuple[Dependency, ...] = ()
+    injectable: InjectableSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +235,7 @@ def _class_tool(cls: type[Any], local_names: Mapping[str, Any]) -> dict[str, Any
         "model": hints[models[0]] if models else None,
         "parameters": tuple(ToolParameter(name=name, annotation=hints[name]) for name in models),
         "context": contexts[0] if contexts else None,
+        "injectable": read_injectable(cls, local_names),
     }
 
 

@@ -19,11 +19,12 @@ FRAMEWORK_KEYS: tuple[type[Any], ...] = (MemoryModel,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """Something of the flow that the container builds or fills: a strategy, a tool, an action, a model provider."""
+    """Something of the flow that the container builds or fills: a strategy, a tool, an action."""
 
     label: str
     dependencies: tuple[Dependency, ...]
     scope: Scope = "app"
+    problem: AgbossError | None = None
 
 
 def merge(base: Sequence[Provider], replacing: Sequence[Provider]) -> tuple[dict[Key, Provider], list[AgbossError]]:
@@ -69,6 +70,8 @@ class Checker:
     def check(self, roots: Iterable[Root]) -> list[AgbossError]:
         """All violations: missing providers, cycles, App-wide objects that would capture a Tern's."""
         for root in roots:
+            if root.problem is not None:
+                self.violations.append(root.problem)
             self._walk((root.label,), root.dependencies, root.scope, ())
         for provider in self._declared:
             self._walk((key_name(provider.key),), provider.dependencies, provider.scope, (provider.key,))

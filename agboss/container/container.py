@@ -56,7 +56,7 @@ class Container:
         if provider.kind == "factory":
             self._bind(provider.key, InstanceProvider(await self._enter(provider, stack)))
         elif provider.kind == "class":
-            self._injector.get(provider.key)  # pyright: ignore[reportArgumentType]
+            self.get(provider.key)
 
     async def _enter(self, provider: Provider, stack: AsyncExitStack) -> Any:
         made = provider.target(**self.arguments(provider.dependencies, key_name(provider.key)))
@@ -73,6 +73,11 @@ class Container:
                 scope.exits = AsyncExitStack()
             scope.instances[provider.key] = await self._enter(provider, scope.exits)
 
+    def get(self, key: Key) -> Any:
+        """What is provided under ``key``."""
+        injector: Any = self._injector
+        return injector.get(key)
+
     def build(self, cls: type[Any], spec: InjectableSpec, label: str) -> Any:
         """A new instance of ``cls``."""
         return cls(**self.arguments(spec.dependencies, label))
@@ -85,7 +90,7 @@ class Container:
                 found[dependency.parameter] = self._memory_model(label)
                 continue
             try:
-                found[dependency.parameter] = self._injector.get(dependency.key)  # pyright: ignore[reportArgumentType]
+                found[dependency.parameter] = self.get(dependency.key)
             except UnsatisfiedRequirement:
                 if not dependency.optional:
                     raise

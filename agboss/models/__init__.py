@@ -6,16 +6,20 @@ from agboss.models.keys import key_problem
 from agboss.models.prices import cost_of, has_price
 from agboss.models.provider import RetryPolicy
 from agboss.models.resolve import BLOCK_VARIABLE, ModelCatalog
+from agboss.models.source import Caller, ModelHandle, ModelSource
 
 __all__ = [
     "BLOCK_VARIABLE",
     "EXTRACTIVE_ID",
     "CallSettings",
+    "Caller",
     "ChatModel",
     "ExtractiveModel",
     "ModelCatalog",
+    "ModelHandle",
     "ModelReply",
     "ModelRequest",
+    "ModelSource",
     "ModelUsage",
     "RetryPolicy",
     "ToolSchema",

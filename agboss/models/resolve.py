@@ -1,9 +1,9 @@
-"""From a ``ModelSpec`` to the object that answers: overrides first, then offline, then the provider."""
+"""From a ``ModelSpec`` to the object that answers: offline first, then overrides, then the provider."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from agboss.components.settings import ModelSpec
@@ -27,8 +27,8 @@ class ModelCatalog:
     """Gives the chat model for a spec and owns what it opened.
 
     Args:
-        overrides: Chat models by model id; they win over everything else and are never closed here.
-        offline: Replace every other model by the extractive one.
+        overrides: Chat models by model id; they win over providers and are never closed here.
+        offline: Replace every model by the extractive one.
     """
 
     def __init__(self, overrides: Mapping[str, ChatModel] | None = None, offline: bool = False) -> None:
@@ -36,11 +36,16 @@ class ModelCatalog:
         self._offline = offline
         self._extractive = ExtractiveModel()
         self._opened: dict[ModelSpec, ChatModel] = {}
+        self._providers: dict[str, Callable[[ModelSpec], ChatModel]] = {}
 
     @property
     def offline(self) -> bool:
         """Whether models are replaced by the extractive one."""
         return self._offline
+
+    def add_provider(self, prefix: str, model: Callable[[ModelSpec], ChatModel]) -> None:
+        """Let ``model(spec)`` make every model whose id begins with ``prefix:``."""
+        self._providers[prefix] = model
 
     def model(self, spec: ModelSpec) -> ChatModel:
         """The model for a spec; the same object for an equal spec.
@@ -50,10 +55,10 @@ class ModelCatalog:
             ModelError: ``model.blocked`` in tests, ``model.unknown-local`` for another ``local:`` name.
             MissingExtraError: The library behind the provider is not installed.
         """
-        if spec.model in self._overrides:
-            return self._overrides[spec.model]
         if self._offline:
             return self._extractive
+        if spec.model in self._overrides:
+            return self._overrides[spec.model]
         if spec not in self._opened:
             self._opened[spec] = self._open(spec)
         return self._opened[spec]
@@ -62,6 +67,8 @@ class ModelCatalog:
         """Context window in tokens: the spec's own, else the model library's profile, else None (unknown)."""
         if spec.context_window is not None:
             return spec.context_window
+        if self._offline or spec.model in self._overrides:
+            return None
         opened = self._opened.get(spec)
         profile: int | None = getattr(opened, "context_window", None)
         return profile or table_window(spec)
@@ -74,6 +81,8 @@ class ModelCatalog:
                 await model.aclose()
 
     def _open(self, spec: ModelSpec) -> ChatModel:
+        if spec.provider in self._providers:
+            return self._providers[spec.provider](spec)
         if spec.provider == "local":
             return self._local(spec)
         if os.environ.get(BLOCK_VARIABLE) == "1":

@@ -1,5 +1,6 @@
-"""One Tern, told in seven stages: admit -> (choose -> build_context -> dispatch) again and again -> finish -> record
--> update_memory.
+"""One Tern, told in seven stages.
+
+admit -> (choose -> build_context -> dispatch) again and again -> finish -> record -> update_memory.
 
 ``agboss.runner`` calls them in this order. Each is one async function that takes and returns one frozen record; none
 calls another.

@@ -100,7 +100,7 @@ async def _view(request: ContextRequest) -> MemoryView:
         summaries=window.summaries[-summaries:] if summaries else (),
         blocks=window.blocks,
         messages=request.conversation,
-        budget=Budget(window=agent.window, reply_reserve=agent.reply_reserve, counter=request.counter),
+        budget=Budget(window=agent.model.window, reply_reserve=agent.reply_reserve, counter=request.counter),
         call_index=request.call_index,
         previous=request.previous,
         load_older=request.load_older,

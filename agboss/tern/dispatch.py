@@ -22,13 +22,13 @@ class DispatchRequest:
     Attributes:
         live: The Tern.
         node: The node.
-        build_view: Gives an agent's view; made by the runner.
+        build_view: Gives an agent's view; made by the runner. None for an action.
         listener: Hears text and tools, or None.
     """
 
     live: LiveTern
     node: Node
-    build_view: ViewBuilder
+    build_view: ViewBuilder | None = None
     listener: Listener | None = None
 
 
@@ -49,12 +49,12 @@ async def dispatch(request: DispatchRequest) -> Dispatched:
         ModelError, LimitExceededError, StrategyError: From the agent's loop.
     """
     name = request.node.spec.name
-    if request.node.spec.kind == "agent":
-        return await _agent(request, name)
+    if request.build_view is not None:
+        return await _agent(request, name, request.build_view)
     return await _action(request, name)
 
 
-async def _agent(request: DispatchRequest, name: str) -> Dispatched:
+async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -> Dispatched:
     live = request.live
     plan = live.plan.agents[name]
     if plan.spec.input is not None:
@@ -65,7 +65,7 @@ async def _agent(request: DispatchRequest, name: str) -> Dispatched:
     job = AgentJob(
         plan=plan,
         task=live.task,
-        build_view=request.build_view,
+        build_view=build_view,
         context=ToolContext(
             thread_id=live.thread, owner=live.owner, tern=live.number, agent=name, metadata=live.metadata
         ),

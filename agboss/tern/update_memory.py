@@ -151,7 +151,7 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
                 last=block.last,
                 text=text,
                 tokens=tokens,
-                model=plan.model_spec.model,
+                model=plan.model.spec.model,
                 usd=total(tuple(item.record.usd for item in made)),
                 prompt_hash=PROMPT_HASH,
                 created_at=utc_now(),
@@ -183,13 +183,13 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
         terns=[tern for tern in terns if tern.number >= block.first],
         before=[tern for tern in terns if tern.number < block.first],
         max_tokens=plan.max_tokens,
-        window=plan.window,
+        window=plan.model.window,
     )
 
     async def ask(system: str, dialogue: Sequence[tuple[str, str]]) -> str:
         request = ModelRequest(
             caller="compaction",
-            model=plan.model_spec.model,
+            model=plan.model.spec.model,
             system=system,
             messages=tuple(
                 Message(role="assistant" if role == "assistant" else "user", content=text) for role, text in dialogue
@@ -197,7 +197,7 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
             settings=plan.settings,
             purpose="compaction",
         )
-        reply = await live.meter.generate(plan.model, plan.model_spec, request, "compaction")
+        reply = await live.meter.generate(plan.model, plan.model.spec, request, "compaction")
         if reply.tool_calls:
             raise CompactionError("compaction.not-text", "the summariser answered with tool calls", "use another model")
         return reply.text

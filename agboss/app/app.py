@@ -1,0 +1,256 @@
+"""The App: a workflow with its store, its models and its container, ready to run."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, Self
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from agboss.app.assembly import Assembly
+from agboss.app.declared import declared
+from agboss.app.lifecycle import AppSettings, Lifecycle
+from agboss.app.memory import AppMemory
+from agboss.app.request import RunArguments, for_runtime, make_request
+from agboss.app.streaming import RunStream, direct_agents
+from agboss.app.threads import AppThreads
+from agboss.components.injection import ProviderLike
+from agboss.components.workflow import as_providers
+from agboss.container import CURRENT
+from agboss.errors import AppStateError, InvalidInputError, NestedSyncError
+from agboss.models import ChatModel, ModelSource
+from agboss.run import RunResult
+from agboss.runner import run_tern
+from agboss_memory.stores import Store, open_store
+
+logger = logging.getLogger("agboss")
+
+DEFAULT_STORE = "sqlite:///.agboss/agboss.db"
+STORE_VARIABLE = "AGBOSS_STORE"
+OFFLINE_VARIABLE = "AGBOSS_OFFLINE"
+
+MemoryWork = Literal["inline", "background"]
+ThreadPolicy = Literal["enqueue", "reject"]
+
+
+def create_app(
+    workflow: type[Any],
+    *,
+    store: str | Store | None = None,
+    providers: Sequence[ProviderLike] = (),
+    models: Mapping[str, ChatModel] | ModelSource | None = None,
+    offline: bool = False,
+    memory_work: MemoryWork = "inline",
+    thread_policy: ThreadPolicy = "enqueue",
+    queue_timeout: float = 60.0,
+) -> App:
+    """Check a workflow and make an App of it. Opens nothing and calls no model.
+
+    Args:
+        workflow: A class decorated with ``@workflow``, or with ``@agent`` (a workflow of one).
+        store: ``sqlite:///path``, ``memory://``, or a store. Default: ``AGBOSS_STORE``, then
+            ``sqlite:///.agboss/agboss.db``.
+        providers: Replace the workflow's providers by key.
+        models: Chat models by model id, or a source such as ``ScriptedModels()``.
+        offline: Replace every model and router by built-in ones; also ``AGBOSS_OFFLINE=1``.
+        memory_work: ``inline`` returns after the memory work of a Tern, ``background`` at its commit.
+        thread_policy: What a second Tern of a busy thread does: ``enqueue`` waits, ``reject`` raises ThreadBusyError.
+        queue_timeout: Seconds that ``enqueue`` waits. Default 60.
+
+    Raises:
+        AssemblyError: With every violation of the workflow.
+        StoreUrlError: The store URL names no store.
+    """
+    off = offline or os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
+    replacing = as_providers("create_app", providers)
+    assembly = Assembly(declared(workflow), providers=replacing, offline=off)
+    if memory_work not in ("inline", "background"):
+        raise InvalidInputError("app.invalid", f"memory_work={memory_work!r}", "use 'inline' or 'background'")
+    if thread_policy not in ("enqueue", "reject"):
+        raise InvalidInputError("app.invalid", f"thread_policy={thread_policy!r}", "use 'enqueue' or 'reject'")
+    url = store if store is not None else os.environ.get(STORE_VARIABLE)
+    if url is None:
+        url = DEFAULT_STORE
+        logger.info("threads are kept in %s (set store= or %s)", url, STORE_VARIABLE)
+    return App(
+        assembly,
+        AppSettings(
+            store=open_store(url) if isinstance(url, str) else url,
+            models=models,
+            background=memory_work == "background",
+            policy=thread_policy,
+            queue_timeout=queue_timeout,
+        ),
+    )
+
+
+class App:
+    """Made by ``create_app``. Use it as ``async with``, as plain ``with`` in scripts, or call ``execute`` right away.
+
+    Opened at first use when it was not entered; closed by leaving the block or by ``aclose``.
+    """
+
+    def __init__(self, assembly: Assembly, settings: AppSettings) -> None:
+        self._lifecycle = Lifecycle(assembly, settings)
+        self._portal: BlockingPortal | None = None
+        self._leave_portal: Callable[[], Any] | None = None
+        self.threads = AppThreads(self._lifecycle)
+        self.memory = AppMemory(self._lifecycle)
+
+    @property
+    def name(self) -> str:
+        """The workflow's name."""
+        return self._lifecycle.assembly.spec.name
+
+    @property
+    def store_url(self) -> str:
+        """Where threads are kept."""
+        return self._lifecycle.settings.store.url
+
+    def describe(self) -> str:
+        """The flow as a Mermaid flowchart."""
+        return self._lifecycle.assembly.graph.mermaid()
+
+    async def __aenter__(self) -> Self:
+        await self._lifecycle.runtime()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Finish background work and release everything. Closing twice is allowed."""
+        await self._lifecycle.aclose()
+
+    async def execute(
+        self,
+        start: Any = None,
+        input: Any = None,
+        *,
+        thread: str | None = None,
+        create_thread: bool = False,
+        owner: str | None = None,
+        idempotency_key: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> RunResult:
+        """Run one Tern.
+
+        Args:
+            start: The start's class; may be left out when the workflow has one (then the first argument is the input).
+            input: The task: text, or an instance of the start's model (or a dict of its fields).
+            thread: Continue this thread; None = first contact, a new id comes back.
+            create_thread: Make ``thread`` when it does not exist.
+            owner: Binds the thread to a user.
+            idempotency_key: Makes the Tern exactly-once per owner: a repeat returns the stored result.
+            metadata: JSON-ready values kept with the Tern.
+            timeout: Seconds from admission to answer; None = no bound.
+
+        Raises:
+            InvalidInputError: The start, the input or an id is not acceptable; nothing was stored.
+            UnknownThreadError: No such thread, or (ThreadOwnerError) one of another owner.
+            TernConflictError: The idempotency key was used for something else.
+            ThreadBusyError: The thread stayed busy.
+            AgbossError: The Tern failed; ``.run`` is the stored result.
+        """
+        arguments = RunArguments(
+            thread=thread,
+            create_thread=create_thread,
+            owner=owner,
+            idempotency_key=idempotency_key,
+            metadata=metadata,
+            timeout=timeout,
+        )
+        request = make_request(self.name, self._lifecycle.assembly.graph, start, input, arguments)
+        runtime = await self._lifecycle.runtime(models=True)
+        return await run_tern(runtime, for_runtime(request, runtime))
+
+    def stream(
+        self,
+        start: Any = None,
+        input: Any = None,
+        *,
+        thread: str | None = None,
+        create_thread: bool = False,
+        owner: str | None = None,
+        idempotency_key: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> RunStream:
+        """Run one Tern and hear what happens: ``async with app.stream(...) as run: async for event in run: ...``.
+
+        Takes the same arguments as ``execute``. Entering raises admission errors; leaving cancels a Tern that still
+        runs unless ``run.detach()`` was called.
+        """
+        arguments = RunArguments(
+            thread=thread,
+            create_thread=create_thread,
+            owner=owner,
+            idempotency_key=idempotency_key,
+            metadata=metadata,
+            timeout=timeout,
+        )
+        request = make_request(self.name, self._lifecycle.assembly.graph, start, input, arguments)
+        return RunStream(self._lifecycle, request, direct_agents(self._lifecycle))
+
+    def execute_sync(self, start: Any = None, input: Any = None, **arguments: Any) -> RunResult:
+        """``execute`` from a script, through one portal thread. Also works while an event loop runs in this thread.
+
+        Raises:
+            NestedSyncError: Called from inside a running Tern.
+        """
+        if CURRENT.get() is not None:
+            raise NestedSyncError(
+                "app.nested-sync",
+                "execute_sync was called from inside a running Tern, which would wait for itself",
+                "make the tool or strategy async and await app.execute(...) on another thread id",
+            )
+        portal = self._enter_portal()
+
+        async def call() -> RunResult:
+            return await self.execute(start, input, **arguments)
+
+        return portal.call(call)
+
+    def _enter_portal(self) -> BlockingPortal:
+        if self._portal is None:
+            if self._lifecycle.closed:
+                raise AppStateError("app.closed", f"the App of {self.name!r} is closed", "create a new one")
+            manager = start_blocking_portal()
+            self._portal = manager.__enter__()
+            self._leave_portal = partial(manager.__exit__, None, None, None)
+        return self._portal
+
+    def __enter__(self) -> Self:
+        portal = self._enter_portal()
+        try:
+            portal.call(self._lifecycle.runtime)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """``aclose`` from a script."""
+        portal, leave = self._portal, self._leave_portal
+        self._portal = self._leave_portal = None
+        if portal is not None and leave is not None:
+            try:
+                portal.call(self.aclose)
+            finally:
+                leave()
+
+    async def cancel(self, thread: str) -> bool:
+        """Cancel the Tern that runs in ``thread`` in this App; False when none does. Its caller gets TernCancelledError."""
+        runtime = await self._lifecycle.runtime()
+        interrupt = runtime.running.get(thread)
+        if interrupt is None:
+            return False
+        interrupt.cancel()
+        return True

@@ -1,0 +1,173 @@
+"""Opening and closing an App: one supervisor task enters everything and leaves it in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from agboss.app.assembly import Assembly
+from agboss.app.build import Builder, Built
+from agboss.errors import AppStateError
+from agboss.models import ChatModel, ModelCatalog, ModelSource
+from agboss.runner import Runtime
+from agboss.windows import Windows
+from agboss_memory.contract import utc_now
+from agboss_memory.stores import Store, new_holder, release_holder
+
+logger = logging.getLogger("agboss")
+
+LEASE_SECONDS = 10.0
+"""How long a Tern keeps its thread without a sign of life."""
+
+RENEW_SECONDS = 3.0
+"""How often a running Tern gives one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppSettings:
+    """What ``create_app`` was told.
+
+    Attributes:
+        store: Where the log is.
+        models: Chat models by id, or a source that answers for components.
+        background: Whether memory work goes on after a run has returned.
+        policy: What a second Tern of a busy thread does.
+        queue_timeout: Seconds that ``enqueue`` waits.
+    """
+
+    store: Store
+    models: Mapping[str, ChatModel] | ModelSource | None
+    background: bool
+    policy: Literal["enqueue", "reject"]
+    queue_timeout: float
+
+
+class Lifecycle:
+    """The open part of an App, in one event loop.
+
+    Args:
+        assembly: The checked workflow.
+        settings: What ``create_app`` was told.
+    """
+
+    def __init__(self, assembly: Assembly, settings: AppSettings) -> None:
+        self.assembly = assembly
+        self.settings = settings
+        self.closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runtime: Runtime | None = None
+        self._built: Built | None = None
+        self._models_open = False
+        self._opened: asyncio.Future[Runtime] | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._stop: asyncio.Event | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def runtime(self, *, models: bool = False) -> Runtime:
+        """What runs share; opens the App at first use.
+
+        Args:
+            models: Also find every model of the flow, so that a missing key shows before anything is stored.
+        """
+        runtime = self._runtime
+        loop = asyncio.get_running_loop()
+        if runtime is None or self._loop is not loop:
+            runtime = await self._join(loop)
+        if models and not self._models_open and self._built is not None:
+            self._built.open_models()
+            self._models_open = True
+        return runtime
+
+    async def _join(self, loop: asyncio.AbstractEventLoop) -> Runtime:
+        name = self.assembly.spec.name
+        if self.closed:
+            raise AppStateError("app.closed", f"the App of {name!r} is closed", "create a new one")
+        if self._loop is not None and self._loop is not loop:
+            if not self._loop.is_closed():
+                raise AppStateError(
+                    "app.other-loop", f"the App of {name!r} is open in another event loop", "create one App per loop"
+                )
+            self._opened = None
+        self._loop = loop
+        if self._opened is None:
+            self._opened = loop.create_future()
+            self._supervisor = loop.create_task(self._supervise(self._opened), name=f"agboss:{name}")
+        return await asyncio.shield(self._opened)
+
+    async def _supervise(self, opened: asyncio.Future[Runtime]) -> None:
+        self._stop = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            try:
+                self._runtime = await self._open(stack)
+            except BaseException as error:
+                self._opened = None
+                if not opened.done():
+                    opened.set_exception(error)
+                return
+            opened.set_result(self._runtime)
+            renewing = asyncio.create_task(self._renew(self._runtime))
+            try:
+                await self._stop.wait()
+            finally:
+                renewing.cancel()
+                self._runtime = None
+                await self._finish_tasks()
+
+    async def _open(self, stack: AsyncExitStack) -> Runtime:
+        settings, offline = self.settings, self.assembly.offline
+        holder = new_holder()
+        stack.callback(release_holder, holder)
+        await settings.store.open()
+        stack.push_async_callback(settings.store.close)
+        given = settings.models
+        source = given if isinstance(given, ModelSource) and not offline else None
+        catalog = ModelCatalog(given if isinstance(given, Mapping) else None, offline=offline)
+        stack.push_async_callback(catalog.aclose)
+        self._built = await Builder(self.assembly, catalog, source, stack).build()
+        self._models_open = False
+        return Runtime(
+            plan=self._built.plan,
+            store=settings.store,
+            windows=Windows(self._built.plan.window),
+            holder=holder,
+            policy=settings.policy,
+            queue_timeout=settings.queue_timeout,
+            background=settings.background,
+            spawn=self.spawn,
+        )
+
+    async def _renew(self, runtime: Runtime) -> None:
+        """Keep the leases of Terns that run for long."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            if runtime.running:
+                await runtime.store.renew(runtime.holder, utc_now() + timedelta(seconds=LEASE_SECONDS))
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Start a task that the App finishes before it closes."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._reap)
+        return task
+
+    def _reap(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            logger.debug("a task of %r ended with %r", self.assembly.spec.name, error)
+
+    async def _finish_tasks(self) -> None:
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """Finish background work and release everything. Closing twice is allowed."""
+        self.closed = True
+        if self._supervisor is not None and self._stop is not None:
+            self._stop.set()
+            await self._supervisor

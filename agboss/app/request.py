@@ -1,0 +1,160 @@
+"""The border of a run: what the caller gave becomes a checked request, or a typed error and nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from agboss.components.boundary import StartSpec
+from agboss.components.metadata import component_of, describe
+from agboss.errors import InvalidInputError
+from agboss.flow import Graph
+from agboss.runner import RunRequest, Runtime
+from agboss.units import new_id
+from agboss_memory.contract import utc_now
+from agboss_memory.stores.contract import Admission
+
+LONGEST_ID = 512
+"""Characters of a thread id, an owner or an idempotency key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunArguments:
+    """The keyword arguments of ``execute`` and ``stream``."""
+
+    thread: str | None = None
+    create_thread: bool = False
+    owner: str | None = None
+    idempotency_key: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    timeout: float | None = None
+
+
+def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments: RunArguments) -> RunRequest:
+    """A checked request; the runtime fills in the rest. Raises InvalidInputError."""
+    spec, value = _start_and_value(workflow, graph, start, input)
+    for name in ("thread", "owner", "idempotency_key"):
+        check_id(name, getattr(arguments, name))
+    if arguments.timeout is not None and not arguments.timeout > 0:
+        raise InvalidInputError("run.bad-timeout", f"timeout={arguments.timeout!r} s", "use more than 0 s, or None")
+    first_contact = arguments.thread is None
+    return RunRequest(
+        admission=Admission(
+            workflow=workflow,
+            thread=arguments.thread or new_id(),
+            create=first_contact or arguments.create_thread,
+            first_contact=first_contact,
+            owner=arguments.owner,
+            idempotency_key=arguments.idempotency_key,
+            task=value.model_dump_json() if isinstance(value, BaseModel) else value,
+            start=spec.name,
+            metadata=_metadata_json(arguments.metadata),
+            holder="",
+            now=utc_now(),
+        ),
+        value=value,
+        timeout=arguments.timeout,
+    )
+
+
+def for_runtime(request: RunRequest, runtime: Runtime) -> RunRequest:
+    """The request with what only an open App knows."""
+    plan = runtime.plan
+    admission = replace(
+        request.admission,
+        version=plan.version,
+        config_hash=plan.config_hash,
+        holder=runtime.holder,
+        window=plan.window,
+    )
+    return replace(request, admission=admission)
+
+
+def check_id(name: str, value: Any) -> None:
+    """Raises InvalidInputError unless ``value`` is None or text that can be an id."""
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise InvalidInputError("run.bad-id", f"{name} is a {type(value).__name__}, not text", "pass str(...)")
+    if not value or len(value) > LONGEST_ID or "\x00" in value or _has_surrogate(value):
+        what = "empty" if not value else f"{value[:40]!r} ({len(value)} characters)"
+        raise InvalidInputError(
+            "run.bad-id",
+            f"{name} is {what}",
+            f"use 1 to {LONGEST_ID} characters of valid unicode without NUL",
+            value=value[:LONGEST_ID],
+        )
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _start_and_value(workflow: str, graph: Graph, start: Any, input: Any) -> tuple[StartSpec, Any]:
+    starts = [node.spec for node in graph.of_kind("start") if isinstance(node.spec, StartSpec)]
+    names = ", ".join(item.name for item in starts)
+    given = component_of(start)
+    if isinstance(start, type) and given is None:
+        raise InvalidInputError("run.wrong-start", f"{describe(start)} is no start", f"the starts are: {names}")
+    if given is None:
+        if input is not None:
+            raise InvalidInputError(
+                "run.wrong-start", f"{start!r:.80} is no start", f"name a start class first; the starts are: {names}"
+            )
+        if len(starts) > 1:
+            raise InvalidInputError(
+                "run.which-start", f"workflow {workflow!r} has {len(starts)} starts", f"name one of: {names}"
+            )
+        return starts[0], _value(starts[0], start)
+    spec = next((item for item in starts if item is given), None)
+    if spec is None:
+        raise InvalidInputError(
+            "run.wrong-start",
+            f"{describe(start)} is no start of workflow {workflow!r}",
+            f"the starts are: {names}",
+        )
+    return spec, _value(spec, input)
+
+
+def _value(spec: StartSpec, value: Any) -> Any:
+    model = spec.input
+    if model is None:
+        if not isinstance(value, str):
+            raise InvalidInputError(
+                "run.invalid-input", f"start {spec.name!r} takes text and got {type(value).__name__}", "pass a str"
+            )
+        return value
+    if isinstance(value, model):
+        return value
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(
+            "run.invalid-input",
+            f"start {spec.name!r} takes a {model.__name__} and got {type(value).__name__}",
+            f"pass {model.__name__}(...) or a dict of its fields",
+        )
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
+        raise InvalidInputError(
+            "run.invalid-input", f"start {spec.name!r}: no valid {model.__name__}: {problems}", "correct the input"
+        ) from error
+
+
+def _metadata_json(metadata: Mapping[str, Any] | None) -> str | None:
+    if metadata is None:
+        return None
+    try:
+        return to_json(dict(metadata)).decode()
+    except (PydanticSerializationError, UnicodeError) as error:
+        raise InvalidInputError(
+            "run.bad-metadata", f"metadata is not JSON-ready: {error}", "use text, numbers, lists and dicts"
+        ) from error

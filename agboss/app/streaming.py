@@ -1,0 +1,136 @@
+"""A run that can be watched while it happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from agboss.app.request import RunRequest, for_runtime
+from agboss.errors import AgbossError, AppStateError
+from agboss.events import Answered, Ended, Failed, RunEvent, TernStarted, TextDelta
+from agboss.run import RunResult
+from agboss.runner import run_tern
+
+if TYPE_CHECKING:
+    from agboss.app.lifecycle import Lifecycle
+
+
+class RunStream:
+    """Made by ``app.stream(...)``; use it as ``async with``.
+
+    Iterate it for events, or ``text()`` for the answer's text alone; both raise the run's error at its end.
+    """
+
+    def __init__(self, lifecycle: Lifecycle, request: RunRequest, direct: frozenset[str]) -> None:
+        self._lifecycle = lifecycle
+        self._request = request
+        self._direct = direct
+        self._events: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+        self._task: asyncio.Task[RunResult] | None = None
+        self._started = asyncio.Event()
+        self._detached = False
+        self._thread = ""
+        self._drained = False
+
+    @property
+    def thread(self) -> str:
+        """Id of the thread; known as soon as the block is entered."""
+        return self._thread
+
+    async def __aenter__(self) -> Self:
+        runtime = await self._lifecycle.runtime(models=True)
+        request = replace(for_runtime(self._request, runtime), emit=self._emit)
+        self._task = self._lifecycle.spawn(run_tern(runtime, request))
+        self._task.add_done_callback(self._done)
+        waiting = asyncio.ensure_future(self._started.wait())
+        try:
+            await asyncio.wait((waiting, self._task), return_when=asyncio.FIRST_COMPLETED)
+        except BaseException:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            raise
+        finally:
+            waiting.cancel()
+        if not self._thread:
+            self._thread = (await self._task).thread  # a repeat gives its stored result, a refusal its error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None and not self._task.done() and not self._detached:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    def __aiter__(self) -> AsyncIterator[RunEvent]:
+        return self._iterate()
+
+    async def _iterate(self) -> AsyncIterator[RunEvent]:
+        while not self._drained:
+            event = await self._events.get()
+            if event is None:
+                self._drained = True
+                break
+            yield event
+        await self.result()
+
+    async def text(self) -> AsyncIterator[str]:
+        """The answer's text, piece by piece where a piece can only be part of the answer, else at once."""
+        shown = ""
+        async for event in self:
+            if isinstance(event, TextDelta) and event.certain and event.node in self._direct:
+                shown += event.text
+                yield event.text
+            elif isinstance(event, Answered) and len(event.answer) > len(shown):
+                yield event.answer.removeprefix(shown)
+
+    async def result(self) -> RunResult:
+        """The result; raises the run's error."""
+        if self._task is None:
+            raise AppStateError("stream.not-entered", "the stream was not entered", "use 'async with app.stream(...)'")
+        return await asyncio.shield(self._task)
+
+    def detach(self) -> None:
+        """Let the Tern finish after the block is left."""
+        self._detached = True
+
+    def _emit(self, event: RunEvent) -> None:
+        if isinstance(event, TernStarted):
+            self._thread = event.thread
+            self._started.set()
+        self._events.put_nowait(event)
+
+    def _done(self, task: asyncio.Task[RunResult]) -> None:
+        if task.cancelled():
+            self._events.put_nowait(Failed(code="run.cancelled", message="the run was cancelled"))
+        elif (error := task.exception()) is not None:
+            code = error.code if isinstance(error, AgbossError) else "run.failed"
+            message = error.message if isinstance(error, AgbossError) else type(error).__name__
+            self._events.put_nowait(Failed(code=code, message=message))
+        else:
+            result = task.result()
+            if not self._thread:
+                self._events.put_nowait(Answered(answer=result.answer, status=result.status))
+            self._events.put_nowait(
+                Ended(
+                    thread=result.thread,
+                    tern=result.tern,
+                    status=result.status,
+                    answer=result.answer,
+                    memory=result.memory,
+                )
+            )
+        self._events.put_nowait(None)
+
+
+def direct_agents(lifecycle: Lifecycle) -> frozenset[str]:
+    """Agents whose answer can only be the Tern's answer: a finish follows them by a plain edge."""
+    nodes = lifecycle.assembly.graph.nodes
+    return frozenset(
+        name
+        for name, node in nodes.items()
+        if node.spec.kind == "agent" and node.next is not None and nodes[node.next].spec.kind == "finish"
+    )

@@ -1,0 +1,84 @@
+"""Where models come from when they are not the configured ones: tests and embedders give a source instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from agboss.components.settings import ModelSpec
+from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest
+from agboss.models.resolve import ModelCatalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks for a model.
+
+    Attributes:
+        kind: What it is.
+        name: Its name.
+        target: Its class, None for compaction.
+    """
+
+    kind: Literal["agent", "strategy", "router", "compaction"]
+    name: str
+    target: Any = None
+
+
+@runtime_checkable
+class ModelSource(Protocol):
+    """Answers for components rather than for model ids."""
+
+    def model_for(self, caller: Caller, spec: ModelSpec) -> ChatModel | None:
+        """The model for this component, None = the configured one."""
+        ...
+
+    def wrap_router(self, caller: Caller, kind: str, router: Any) -> Any:
+        """What decides for this router: ``router`` itself, or something in its place."""
+        ...
+
+
+class ModelHandle:
+    """One component's model: found when it is first needed, so that assembling a workflow opens nothing.
+
+    Args:
+        catalog: Gives the configured model.
+        source: Asked first, None = there is none.
+        caller: The component.
+        spec: Its model specification.
+    """
+
+    __slots__ = ("_catalog", "_model", "_source", "caller", "spec")
+
+    def __init__(self, catalog: ModelCatalog, source: ModelSource | None, caller: Caller, spec: ModelSpec) -> None:
+        self._catalog = catalog
+        self._source = source
+        self._model: ChatModel | None = None
+        self.caller = caller
+        self.spec = spec
+
+    @property
+    def settings(self) -> CallSettings:
+        """Temperature, length and thinking of the specification."""
+        return CallSettings(
+            temperature=self.spec.temperature, max_tokens=self.spec.max_tokens, thinking=self.spec.thinking
+        )
+
+    def open(self) -> ChatModel:
+        """The model itself. Raises ModelKeyError, ModelError and MissingExtraError that name what is missing."""
+        if self._model is None:
+            found = None if self._source is None else self._source.model_for(self.caller, self.spec)
+            self._model = self._catalog.model(self.spec) if found is None else found
+        return self._model
+
+    @property
+    def window(self) -> int | None:
+        """Context window in tokens, None when unknown."""
+        if self.spec.context_window is not None:
+            return self.spec.context_window
+        own: int | None = getattr(self.open(), "context_window", None)
+        return own or (self._catalog.window(self.spec) if self._source is None else None)
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        """Answer one request."""
+        return await self.open().generate(request)
