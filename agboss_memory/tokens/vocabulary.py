@@ -1,0 +1,137 @@
+"""Finding the vocabulary of an encoding: in toktok's wheel, else in tiktoken's rank file, else nowhere.
+
+Loading takes up to a second and, with tiktoken, a download; the outcome is kept for the life of the process, a
+failure as well. Nothing is imported before the first count.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+_log = logging.getLogger("agboss_memory.tokens")
+
+DOWNLOAD_SECONDS = 3.0
+"""How long a first count waits for tiktoken to fetch its rank file."""
+
+_CHUNK = 8192  # characters; tiktoken's cost and its refusals come with the length of one piece
+
+
+class Vocabulary(Protocol):
+    """Counts text that holds no lone surrogates."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, control tokens as plain text."""
+        ...
+
+    def cut(self, text: str, limit: int) -> int:
+        """About how many characters the first ``limit`` tokens cover."""
+        ...
+
+
+class ToktokVocabulary:
+    """Counts with toktok, whose time grows with the text only."""
+
+    def __init__(self, module: Any, encoding: str) -> None:
+        self._module = module
+        self._encoding = encoding
+        module.batch_count([""], encoding)
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """See ``Vocabulary``."""
+        return self._module.batch_count(texts, self._encoding, 1)
+
+    def cut(self, text: str, limit: int) -> int:
+        """See ``Vocabulary``."""
+        return len(self._module.truncate(text, limit, self._encoding)[0])
+
+
+def _chunks(text: str) -> list[str]:
+    """Pieces of a text whose token counts add up to that of the whole, unless it is one endless run.
+
+    No piece of any encoding reaches from a letter or digit into the space behind it: that is where to cut.
+    """
+    chunks: list[str] = []
+    start = 0
+    while len(text) - start > _CHUNK:
+        end = start + _CHUNK
+        cut = text.rfind(" ", start + 1, end)
+        while cut > 0 and not text[cut - 1].isalnum():
+            cut = text.rfind(" ", start + 1, cut)
+        end = cut if cut > 0 else end
+        chunks.append(text[start:end])
+        start = end
+    chunks.append(text[start:])
+    return chunks
+
+
+class TiktokenVocabulary:
+    """Counts with tiktoken, a bounded piece at a time."""
+
+    def __init__(self, encoding: Any) -> None:
+        self._encoding = encoding
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """See ``Vocabulary``."""
+        encode = self._encoding.encode_ordinary
+        return [sum(len(encode(chunk)) for chunk in _chunks(text)) for text in texts]
+
+    def cut(self, text: str, limit: int) -> int:
+        """See ``Vocabulary``."""
+        reached = 0
+        for chunk in _chunks(text):
+            tokens = self._encoding.encode_ordinary(chunk)
+            if len(tokens) > limit:
+                kept: bytes = self._encoding.decode_bytes(tokens[:limit])
+                return reached + len(kept.decode("utf-8", "ignore"))
+            limit -= len(tokens)
+            reached += len(chunk)
+        return reached
+
+
+def _toktok(encoding: str) -> Vocabulary | None:
+    try:
+        return ToktokVocabulary(importlib.import_module("toktok"), encoding)
+    except (ImportError, KeyError):
+        return None
+
+
+def _tiktoken(encoding: str) -> Vocabulary | None:
+    found: list[Vocabulary] = []
+    failures: list[BaseException] = []
+
+    def fetch() -> None:
+        try:
+            found.append(TiktokenVocabulary(importlib.import_module("tiktoken").get_encoding(encoding)))
+        except BaseException as error:  # whatever the network throws, no Tern fails for it
+            failures.append(error)
+
+    # On a thread of its own, because tiktoken waits for the network without an end.
+    worker = threading.Thread(target=fetch, name="agboss-tiktoken", daemon=True)
+    worker.start()
+    worker.join(DOWNLOAD_SECONDS)
+    if found:
+        return found[0]
+    cause = failures[0] if failures else f"no answer within {DOWNLOAD_SECONDS:g} s"
+    _log.warning(
+        "No vocabulary for %s (%s): tokens are estimated. Install agboss[fast], or let tiktoken download once.",
+        encoding,
+        cause,
+    )
+    return None
+
+
+_lock = threading.Lock()
+_loaded: dict[str, Vocabulary | None] = {}
+
+
+def vocabulary_of(encoding: str) -> Vocabulary | None:
+    """The vocabulary of an encoding, None when there is none to be had. Logs that once."""
+    if encoding not in _loaded:
+        with _lock:
+            if encoding not in _loaded:
+                _loaded[encoding] = _toktok(encoding) or _tiktoken(encoding)
+    return _loaded[encoding]
