@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 _log = logging.getLogger("agboss_memory.tokens")
@@ -17,7 +17,8 @@ _log = logging.getLogger("agboss_memory.tokens")
 DOWNLOAD_SECONDS = 3.0
 """How long a first count waits for tiktoken to fetch its rank file."""
 
-_CHUNK = 8192  # characters; tiktoken's cost and its refusals come with the length of one piece
+_CHUNK = 4096  # characters; tiktoken's cost and its refusals come with the length of one piece
+_TRIES = 256  # spaces to look at before a run is cut anywhere
 
 
 class Vocabulary(Protocol):
@@ -49,23 +50,29 @@ class ToktokVocabulary:
         return len(self._module.truncate(text, limit, self._encoding)[0])
 
 
-def _chunks(text: str) -> list[str]:
+def _word_end(text: str, start: int, end: int) -> int:
+    """The last place in a range where a space follows a letter or digit; ``end`` when none is near."""
+    cut = end
+    for _ in range(_TRIES):
+        cut = text.rfind(" ", start + 1, cut)
+        if cut < 0:
+            break
+        if text[cut - 1].isalnum():
+            return cut
+    return end
+
+
+def _chunks(text: str) -> Iterator[str]:
     """Pieces of a text whose token counts add up to that of the whole, unless it is one endless run.
 
     No piece of any encoding reaches from a letter or digit into the space behind it: that is where to cut.
     """
-    chunks: list[str] = []
     start = 0
     while len(text) - start > _CHUNK:
-        end = start + _CHUNK
-        cut = text.rfind(" ", start + 1, end)
-        while cut > 0 and not text[cut - 1].isalnum():
-            cut = text.rfind(" ", start + 1, cut)
-        end = cut if cut > 0 else end
-        chunks.append(text[start:end])
+        end = _word_end(text, start, start + _CHUNK)
+        yield text[start:end]
         start = end
-    chunks.append(text[start:])
-    return chunks
+    yield text[start:]
 
 
 class TiktokenVocabulary:
