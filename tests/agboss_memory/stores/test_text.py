@@ -1,6 +1,6 @@
 """Texts round-trip, whatever they hold."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
@@ -8,6 +8,7 @@ from agboss_memory.stores.text import decode_optional, decode_text, encode_optio
 _TEXTS = st.text(st.one_of(st.sampled_from("\x00\x10\ud800\udfff0a"), st.characters(exclude_categories=())))
 
 
+@settings(deadline=None)
 @given(_TEXTS)
 def test_b094_text_round_trips_and_can_be_stored(text: str) -> None:
     stored = encode_text(text)
@@ -16,11 +17,13 @@ def test_b094_text_round_trips_and_can_be_stored(text: str) -> None:
     stored.encode()
 
 
+@settings(deadline=None)
 @given(_TEXTS, _TEXTS)
 def test_b101_different_texts_stay_different(one: str, other: str) -> None:
     assert (encode_text(one) == encode_text(other)) == (one == other)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc"))))
 def test_plain_text_is_stored_as_it_is(text: str) -> None:
     assert encode_text(text) is text

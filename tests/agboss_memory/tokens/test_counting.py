@@ -114,6 +114,7 @@ def test_b079_hostile_runs_are_counted_within_a_second(counter: TiktokenCounter,
     assert 0 < len(kept) < len(run)
 
 
+@settings(deadline=None)
 @given(text=_TEXTS, limit=st.integers(-1, 60))
 def test_truncating_keeps_the_longest_prefix_with_toktok(text: str, limit: int) -> None:
     pytest.importorskip("toktok")
@@ -121,6 +122,7 @@ def test_truncating_keeps_the_longest_prefix_with_toktok(text: str, limit: int) 
 
 
 def test_truncating_keeps_the_longest_prefix_with_tiktoken(tiktoken_counter: TiktokenCounter) -> None:
+    @settings(deadline=None)
     @given(text=_TEXTS, limit=st.integers(-1, 60))
     def check(text: str, limit: int) -> None:
         _check_cut(tiktoken_counter, text, limit)
@@ -133,7 +135,7 @@ def test_pieces_add_up_to_the_whole(tiktoken_counter: TiktokenCounter, small_enc
         st.sampled_from(["the", " ", "  ", "\n", "aaaa", "1234", ",", "don't", "漢字", " the"]), min_size=1
     )
 
-    @settings(max_examples=40)
+    @settings(max_examples=40, deadline=None)
     @given(words)
     def check(parts: list[str]) -> None:
         block = "".join(parts) + "the "

@@ -1,7 +1,7 @@
 """The estimate."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agboss_memory.tokens import HeuristicCounter, TiktokenCounter
@@ -32,12 +32,14 @@ def test_plain_english_costs_a_quarter_per_character() -> None:
     assert HeuristicCounter().name == "heuristic"
 
 
+@settings(deadline=None)
 @given(_TEXTS, _TEXTS)
 def test_longer_is_never_cheaper(text: str, more: str) -> None:
     one, both = HeuristicCounter().count([text, text + more])
     assert one <= both
 
 
+@settings(deadline=None)
 @given(_TEXTS, st.integers(-2, 50))
 def test_truncating_keeps_the_longest_prefix(text: str, limit: int) -> None:
     counter = HeuristicCounter()
