@@ -3,12 +3,15 @@
 from agboss.routers.build import build_router
 from agboss.routers.contract import RouteOption, Router, RouteRequest, RouteResult
 from agboss.routers.deciding import NameOf, check_option, component_name, confidence_of, decide
+from agboss.routers.jev import RouteByDecision
+from agboss.routers.jev_server import decision_key
 from agboss.routers.llm import Ask
 from agboss.routers.offline import RouteOffline
 
 __all__ = [
     "Ask",
     "NameOf",
+    "RouteByDecision",
     "RouteOffline",
     "RouteOption",
     "RouteRequest",
@@ -19,4 +22,5 @@ __all__ = [
     "component_name",
     "confidence_of",
     "decide",
+    "decision_key",
 ]

@@ -7,6 +7,7 @@ from agboss.errors import RouterError
 from agboss.routers.contract import Router
 from agboss.routers.deciding import NameOf, component_name
 from agboss.routers.function import RouteByFunction
+from agboss.routers.jev import RouteByDecision
 from agboss.routers.llm import Ask, RouteByModel
 from agboss.routers.rules import RouteByRules
 
@@ -30,6 +31,7 @@ def build_router(
 
     Raises:
         RouterError: ``router.no-model`` for kind ``llm`` without ``ask``.
+        MissingExtraError: Kind ``jev`` without its extra.
     """
     if isinstance(settings, RulesRouter):
         return RouteByRules(settings, name_of=name_of, finish=finish)
@@ -44,4 +46,4 @@ def build_router(
                 router=name,
             )
         return RouteByModel(settings, ask=ask)
-    raise RouterError("router.unavailable", f"router {name!r} of kind {settings.kind!r} is not there yet", router=name)
+    return RouteByDecision(settings)

@@ -70,6 +70,16 @@ def check_option(request: RouteRequest, choice: str) -> None:
         )
 
 
+def state_text(request: RouteRequest) -> str:
+    """What a router that is not local sees: past, task, and the answer of the step before. The task alone if no more."""
+    if not request.past and request.last_status is None:
+        return request.task
+    parts = [request.past, f"Task:\n{request.task}"]
+    if request.last_status is not None:
+        parts.append(f"The last step ended as {request.last_status.value}. Its answer:\n{request.last_answer}")
+    return "\n\n".join(part for part in parts if part)
+
+
 def ends_here(request: RouteRequest, finish: str | None) -> bool:
     """Whether a local router ends its loop: an agent has answered, and the finish is among the options."""
     return request.last_status is TernStatus.ANSWERED and any(option.name == finish for option in request.options)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 from agboss.components.settings import LlmRouter
 from agboss.errors import RouterError
 from agboss.routers.contract import RouteOption, RouteRequest, RouteResult
+from agboss.routers.deciding import state_text
 from agboss_memory.messages import UsageRecord
 
 Ask: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[tuple[str, UsageRecord]]]
@@ -42,7 +43,7 @@ class RouteByModel:
         names = [option.name for option in request.options]
         schema = route_schema(names)
         system = f"{self._instructions}\n\nRoutes:\n{_listed(request.options)}"
-        user, answer = _question(request), ""
+        user, answer = state_text(request), ""
         usage: list[UsageRecord] = []
         for _ in range(_TRIES):
             answer, record = await self._ask(system, user, schema)
@@ -50,7 +51,7 @@ class RouteByModel:
             choice = chosen(answer, names)
             if choice is not None:
                 return RouteResult(next=choice, usage=tuple(usage), cost=_cost(usage), source="llm")
-            user = f"{_question(request)}\n\nYour answer {answer[:200]!r} names no route. Answer with one of: {names}"
+            user = f"{state_text(request)}\n\nYour answer {answer[:200]!r} names no route. Answer with one of: {names}"
         raise RouterError(
             "router.not-an-option",
             f"router {request.router!r} got {answer[:200]!r} from its model, which is not one of its routes",
@@ -99,13 +100,6 @@ def _listed(options: Sequence[RouteOption]) -> str:
         lines.append(f"- {option.name}: {option.description}" if option.description else f"- {option.name}")
         lines.extend(f"    for example: {example}" for example in option.examples)
     return "\n".join(lines)
-
-
-def _question(request: RouteRequest) -> str:
-    parts = [request.past, f"Task:\n{request.task}"]
-    if request.last_status is not None:
-        parts.append(f"The last step ended as {request.last_status.value}. Its answer:\n{request.last_answer}")
-    return "\n\n".join(part for part in parts if part)
 
 
 def _cost(usage: Sequence[UsageRecord]) -> Decimal | None:

@@ -26,7 +26,7 @@ def failure(error: Exception, model: str, key: str | None) -> ModelError:
         hint,
         model=model,
         status=status,
-        retryable=_retryable(error, code, status),
+        retryable=_retryable(code, status),
         retry_after=error.retry_after if isinstance(error, wire.ModelAPIError) else None,
     )
 
@@ -46,7 +46,7 @@ _KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
     (wire.ContentFilterError, "model.refused", "refused to answer: its content filter tripped", "change the task"),
     (wire.ModelNotFoundError, "model.http", "is not known to its provider", "check the model id"),
     (wire.ModelHTTPError, "model.http", "was answered with an error", ""),
-    (wire.ModelAPIError, "model.http", "could not be called", ""),
+    (wire.ModelAPIError, "model.connection", "did not answer to the end", "try again"),
     (wire.UnexpectedModelBehavior, "model.bad-reply", "sent a reply that cannot be read", ""),
     (wire.UserError, "model.cannot", "cannot do what was asked", ""),
 )
@@ -59,12 +59,12 @@ def _kind(error: Exception) -> tuple[str, str, str]:
     return "model.failed", f"failed with {type(error).__name__}", ""
 
 
-def _retryable(error: Exception, code: str, status: int | None) -> bool:
+def _retryable(code: str, status: int | None) -> bool:
     if code in {"model.refused", "model.context-overflow"}:
         return False
     if status is not None:
         return status in _RETRIED or status >= 500
-    return isinstance(error, wire.ModelConnectionError | wire.ModelRequestTimeout)
+    return code in {"model.connection", "model.timeout"}
 
 
 def _said(error: Exception, key: str | None) -> str:

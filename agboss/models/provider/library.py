@@ -21,31 +21,44 @@ def _openai(spec: ModelSpec, client: httpx2.AsyncClient, key: str | None) -> Mod
     return OpenAIResponsesModel(spec.name, provider=OpenAIProvider(api_key=key, http_client=client))
 
 
+# A stream that ends without a finish reason was cut off; the SDK would take it for the whole answer.
+
+
 def _openrouter(spec: ModelSpec, client: httpx2.AsyncClient, key: str | None) -> Model:
     from pydantic_ai.models.openrouter import OpenRouterModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-    return OpenRouterModel(spec.name, provider=OpenRouterProvider(api_key=key, http_client=client))
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    provider = OpenRouterProvider(api_key=key, http_client=client)
+    return OpenRouterModel(spec.name, provider=provider, profile=profile)
 
 
 def _ollama(spec: ModelSpec, client: httpx2.AsyncClient, key: str | None) -> Model:
-    from pydantic_ai.models.ollama import OllamaModel
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.ollama import OllamaProvider
 
+    url = spec.base_url or OLLAMA_URL
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    if spec.name.endswith("-cloud") or (urlsplit(url).hostname or "").endswith("ollama.com"):
+        profile["supports_json_schema_output"] = False  # accepted there, and not enforced
     # The SDK insists on some key; Ollama reads none.
-    provider = OllamaProvider(base_url=spec.base_url or OLLAMA_URL, api_key="none", http_client=client)
-    return OllamaModel(spec.name, provider=provider)
+    provider = OllamaProvider(base_url=url, api_key="none", http_client=client)
+    return OpenAIChatModel(spec.name, provider=provider, profile=profile)
 
 
 def _compatible(spec: ModelSpec, client: httpx2.AsyncClient, key: str | None) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
     url = spec.base_url or ""
     # The name decides who gets thinking blocks back, so that two servers never read each other's.
     name = f"openai-compatible {urlsplit(url).netloc}"
     provider = OpenAICompatibleProvider(name, base_url=url, api_key=key, http_client=client)
-    return OpenAIChatModel(spec.name, provider=provider)
+    return OpenAIChatModel(spec.name, provider=provider, profile=profile)
 
 
 def _anthropic(spec: ModelSpec, client: httpx2.AsyncClient, key: str | None) -> Model:

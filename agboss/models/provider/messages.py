@@ -79,8 +79,8 @@ def to_settings(settings: CallSettings, timeout: float, profile: Mapping[str, An
 
 def takes_temperature(profile: Mapping[str, Any], thinking: Thinking | None) -> bool:
     """Whether a model takes a temperature: one that reasons refuses it. The library warns at every such call."""
-    if profile.get("anthropic_disallows_sampling_settings"):
-        return False
+    if any(name.startswith("anthropic_") for name in profile):
+        return thinking in {None, "none"} and not profile.get("anthropic_disallows_sampling_settings")
     if not profile.get("openai_supports_reasoning"):
         return True
     efforts = profile.get("openai_reasoning_efforts")

@@ -43,6 +43,10 @@ class ProviderModel:
         self._key = key
         self._profile = cast("Mapping[str, Any]", model.profile)
         self._native_schema = bool(self._profile.get("supports_json_schema_output"))
+        # Older Gemini models take a schema or tools, not both.
+        self._schema_with_tools = spec.provider != "google" or bool(
+            self._profile.get("google_supports_tool_combination")
+        )
 
     @property
     def context_window(self) -> int | None:
@@ -101,9 +105,10 @@ class ProviderModel:
         return reply
 
     async def _respond(self, request: ModelRequest, deliver: Callable[[str], None]) -> wire.ModelResponse:
-        messages = to_wire(request, self._model.system, native_schema=self._native_schema)
+        native = self._native_schema and (self._schema_with_tools or not request.tools)
+        messages = to_wire(request, self._model.system, native_schema=native)
         settings = to_settings(request.settings, self._retry.timeout, self._profile)
-        parameters = to_parameters(request, native_schema=self._native_schema)
+        parameters = to_parameters(request, native_schema=native)
         if request.on_text is None:
             return await self._model.request(messages, settings, parameters)
         async with self._model.request_stream(messages, settings, parameters) as stream:
