@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -32,4 +33,4 @@ def _stable(value: object) -> object:
     """What stands for a value that is no data: a name that is the same in every process."""
     if isinstance(value, type) and issubclass(value, BaseModel):
         return value.model_json_schema()
-    return describe(value)
+    return describe(cast("object", value))
