@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agboss.agents import AgentView, ViewBuilder
@@ -93,14 +93,28 @@ class RunRequest:
     """One call of ``execute`` or ``stream``, checked.
 
     Attributes:
-        admission: What the store is asked.
+        thread: Id of the thread; a fresh one at first contact.
+        create: Make the thread when it does not exist.
+        first_contact: The caller named no thread.
+        owner: Who asks, None = nobody in particular.
+        idempotency_key: Makes the Tern exactly-once per owner, None = off.
+        start: Name of the start.
         value: The start's input: text, or an instance of its model.
+        task: The input as text.
+        metadata: JSON text to keep with the Tern, or None.
         timeout: Seconds from admission to answer, None = no bound.
         emit: Receives events, None when nobody listens.
     """
 
-    admission: Admission
+    thread: str
+    create: bool
+    first_contact: bool
+    owner: str | None
+    idempotency_key: str | None
+    start: str
     value: Any
+    task: str
+    metadata: str | None = None
     timeout: float | None = None
     emit: Callable[[RunEvent], None] | None = None
 
@@ -139,19 +153,34 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
 
 def _lines(request: RunRequest) -> tuple[str, ...]:
     """What the run waits for within this process: its idempotency key, then its thread."""
-    asked = request.admission
-    if asked.idempotency_key is None:
-        return (asked.thread,)
-    return (repr((asked.owner, asked.idempotency_key)), asked.thread)
+    if request.idempotency_key is None:
+        return (request.thread,)
+    return (repr((request.owner, request.idempotency_key)), request.thread)
 
 
 async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
     """The admitted Tern, or the stored result when its key was used before."""
-    plan, held = runtime.plan, runtime.windows.held(request.admission.thread)
-    asked = replace(request.admission, now=utc_now(), known=None if held is None else held.version)
+    plan, held = runtime.plan, runtime.windows.held(request.thread)
+    now = utc_now()
     result = await admit(
         AdmitRequest(
-            admission=asked,
+            admission=Admission(
+                workflow=plan.name,
+                thread=request.thread,
+                create=request.create,
+                first_contact=request.first_contact,
+                owner=request.owner,
+                idempotency_key=request.idempotency_key,
+                task=request.task,
+                start=request.start,
+                version=plan.version,
+                config_hash=plan.config_hash,
+                metadata=request.metadata,
+                holder=runtime.holder,
+                now=now,
+                window=plan.window,
+                known=None if held is None else held.version,
+            ),
             store=runtime.store,
             windows=runtime.windows,
             held=held,
@@ -168,19 +197,19 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         key=admitted.key,
         number=admitted.number,
         fence=admitted.fence,
-        owner=asked.owner,
-        task=asked.task,
-        start=asked.start,
+        owner=request.owner,
+        task=request.task,
+        start=request.start,
         value=request.value,
-        metadata=asked.metadata,
-        started_at=asked.now,
+        metadata=request.metadata,
+        started_at=now,
         window=result.window,
         emit=request.emit,
         pending=admitted.pending,
     )
     day = None
     if plan.limits is not None and plan.limits.per_day != RunLimits():
-        day = await runtime.store.day_spend(plan.name, asked.now.date().isoformat())
+        day = await runtime.store.day_spend(plan.name, now.date().isoformat())
     live.meter = Meter(plan.limits, plan.cost_of, live.warn, day)
     _note(live)
     return live

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
@@ -58,6 +59,7 @@ class AgentJob:
         meter: Bounds and books all calls.
         warn: Receives one-line warnings.
         listener: Hears text and tools, or None.
+        now: When the Tern began, aware UTC; stamped on its messages.
         log: Receives every message of the run as it is made, the task first, so that a failed run keeps its work.
     """
 
@@ -67,6 +69,7 @@ class AgentJob:
     context: ToolContext
     meter: Meter
     warn: Callable[[str], None]
+    now: datetime
     log: list[Message]
     listener: Listener | None = None
 
@@ -82,7 +85,7 @@ class AgentAnswer:
 async def run_agent(job: AgentJob) -> AgentAnswer:
     """Run the loop. Raises ModelError, LimitExceededError, OutputError and what the view builder raises."""
     name = job.plan.name
-    job.log.append(Message(role="user", content=job.task, agent=name))
+    job.log.append(_said(job, role="user", content=job.task))
     begin = len(job.log)
     calls_left = job.plan.spec.max_tool_calls
     offer = bool(job.plan.tools) and calls_left > 0
@@ -94,7 +97,7 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
         reply = await _ask(job, view, offer)
         call_index += 1
         if reply.tool_calls and offer:
-            job.log.append(_assistant(name, reply))
+            job.log.append(_assistant(job, reply))
             calls_left -= len(reply.tool_calls)
             await _run_tools(job, reply.tool_calls, calls_left)
             if calls_left <= 0:
@@ -103,7 +106,7 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
                     f"agent {name!r} reached max_tool_calls={job.plan.spec.max_tool_calls}; one last call without tools"
                 )
             continue
-        job.log.append(_assistant(name, replace(reply, tool_calls=())))
+        job.log.append(_assistant(job, replace(reply, tool_calls=()) if reply.tool_calls else reply))
         if not reply.text:
             job.warn(f"agent {name!r} answered nothing")
         try:
@@ -112,7 +115,7 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
             if corrected:
                 raise
             corrected = True
-            job.log.append(Message(role="user", content=f"{error.message}\nAnswer again with valid JSON.", agent=name))
+            job.log.append(_said(job, role="user", content=f"{error.message}\nAnswer again with valid JSON."))
 
 
 async def _ask(job: AgentJob, view: AgentView, offer: bool) -> ModelReply:
@@ -146,10 +149,12 @@ def schemas(plan: AgentPlan) -> tuple[ToolSchema, ...]:
     return tuple(tool.schema for tool in plan.tools.values())
 
 
-def _assistant(agent: str, reply: ModelReply) -> Message:
-    return Message(
-        role="assistant", content=reply.text, tool_calls=reply.tool_calls, thinking=reply.thinking, agent=agent
-    )
+def _said(job: AgentJob, **fields: Any) -> Message:
+    return Message(agent=job.plan.name, tern=job.context.tern, created_at=job.now, **fields)
+
+
+def _assistant(job: AgentJob, reply: ModelReply) -> Message:
+    return _said(job, role="assistant", content=reply.text, tool_calls=reply.tool_calls, thinking=reply.thinking)
 
 
 def _answer(plan: AgentPlan, reply: ModelReply) -> AgentAnswer:
@@ -209,7 +214,7 @@ async def _run_call(job: AgentJob, call: ToolCall, allowed: bool) -> Message:
         text, ok = await run_tool(tool, call.arguments, context)
         if job.listener is not None:
             job.listener.tool_finished(name, call, text, ok)
-    return Message(role="tool", content=text, tool_call_id=call.id, tool_name=call.name, agent=name)
+    return _said(job, role="tool", content=text, tool_call_id=call.id, tool_name=call.name)
 
 
 def _reporter(job: AgentJob, tool: str) -> Callable[[Decimal, str], None]:

@@ -14,7 +14,7 @@ from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
 from agboss.app.memory import AppMemory
-from agboss.app.request import RunArguments, for_runtime, make_request
+from agboss.app.request import RunArguments, make_request
 from agboss.app.streaming import RunStream, direct_agents
 from agboss.app.threads import AppThreads
 from agboss.components.injection import ProviderLike
@@ -166,7 +166,7 @@ class App:
         )
         request = make_request(self.name, self._lifecycle.assembly.graph, start, input, arguments)
         runtime = await self._lifecycle.runtime(models=True)
-        return await run_tern(runtime, for_runtime(request, runtime))
+        return await run_tern(runtime, request)
 
     def stream(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from agboss.agents import AgentPlan, BoundTool, MeteredMemoryModel, bind_tool
@@ -136,7 +136,7 @@ class Builder:
                 messages=reach.messages,
                 summaries=summaries if reach.summaries is None else reach.summaries,
             ),
-            counter=lambda: counter_for(model.name),
+            counter=cache(lambda: counter_for(model.name)),
             variables=self._assembly.spec.prompt_variables,
         )
 
@@ -274,7 +274,7 @@ class Builder:
             strict=compaction.strict,
             model=handle,
             settings=CallSettings(temperature=model.temperature, max_tokens=most, thinking=model.thinking),
-            counter=lambda: counter_for(model.name),
+            counter=cache(lambda: counter_for(model.name)),
         )
 
     def _memory_model(self, strategy: str) -> MemoryModel:

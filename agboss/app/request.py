@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -13,10 +13,8 @@ from agboss.components.boundary import StartSpec
 from agboss.components.metadata import component_of, describe
 from agboss.errors import InvalidInputError
 from agboss.flow import Graph
-from agboss.runner import RunRequest, Runtime
+from agboss.runner import RunRequest
 from agboss.units import new_id
-from agboss_memory.contract import utc_now
-from agboss_memory.stores.contract import Admission
 
 LONGEST_ID = 512
 """Characters of a thread id, an owner or an idempotency key."""
@@ -35,43 +33,26 @@ class RunArguments:
 
 
 def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments: RunArguments) -> RunRequest:
-    """A checked request; the runtime fills in the rest. Raises InvalidInputError."""
+    """A checked request. Raises InvalidInputError."""
     spec, value = _start_and_value(workflow, graph, start, input)
-    for name in ("thread", "owner", "idempotency_key"):
-        check_id(name, getattr(arguments, name))
+    thread = arguments.thread
+    check_id("thread", thread)
+    check_id("owner", arguments.owner)
+    check_id("idempotency_key", arguments.idempotency_key)
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise InvalidInputError("run.bad-timeout", f"timeout={arguments.timeout!r} s", "use more than 0 s, or None")
-    first_contact = arguments.thread is None
     return RunRequest(
-        admission=Admission(
-            workflow=workflow,
-            thread=arguments.thread or new_id(),
-            create=first_contact or arguments.create_thread,
-            first_contact=first_contact,
-            owner=arguments.owner,
-            idempotency_key=arguments.idempotency_key,
-            task=value.model_dump_json() if isinstance(value, BaseModel) else value,
-            start=spec.name,
-            metadata=_metadata_json(arguments.metadata),
-            holder="",
-            now=utc_now(),
-        ),
+        thread=new_id() if thread is None else thread,
+        create=thread is None or arguments.create_thread,
+        first_contact=thread is None,
+        owner=arguments.owner,
+        idempotency_key=arguments.idempotency_key,
+        start=spec.name,
         value=value,
+        task=value.model_dump_json() if isinstance(value, BaseModel) else value,
+        metadata=_metadata_json(arguments.metadata),
         timeout=arguments.timeout,
     )
-
-
-def for_runtime(request: RunRequest, runtime: Runtime) -> RunRequest:
-    """The request with what only an open App knows."""
-    plan = runtime.plan
-    admission = replace(
-        request.admission,
-        version=plan.version,
-        config_hash=plan.config_hash,
-        holder=runtime.holder,
-        window=plan.window,
-    )
-    return replace(request, admission=admission)
 
 
 def check_id(name: str, value: Any) -> None:

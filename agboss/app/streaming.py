@@ -8,11 +8,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from agboss.app.request import RunRequest, for_runtime
 from agboss.errors import AgbossError, AppStateError
 from agboss.events import Answered, Ended, Failed, RunEvent, TernStarted, TextDelta
 from agboss.run import RunResult
-from agboss.runner import run_tern
+from agboss.runner import RunRequest, run_tern
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -42,7 +41,7 @@ class RunStream:
 
     async def __aenter__(self) -> Self:
         runtime = await self._lifecycle.runtime(models=True)
-        request = replace(for_runtime(self._request, runtime), emit=self._emit)
+        request = replace(self._request, emit=self._emit)
         self._task = self._lifecycle.spawn(run_tern(runtime, request))
         self._task.add_done_callback(self._done)
         waiting = asyncio.ensure_future(self._started.wait())

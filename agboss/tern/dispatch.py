@@ -71,6 +71,7 @@ async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -
         ),
         meter=live.meter,
         warn=live.warn,
+        now=live.started_at,
         log=live.messages,
         listener=request.listener,
     )

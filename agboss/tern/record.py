@@ -83,7 +83,7 @@ async def record(request: RecordRequest) -> Recorded:
             fence=live.fence,
             tern=tern,
             now=request.now,
-            messages=closed(live.messages, live.number, request.now),
+            messages=closed(live.messages),
             usage=live.meter.take(),
             blocks=blocks,
             strategies=strategies,
@@ -96,21 +96,23 @@ async def record(request: RecordRequest) -> Recorded:
     return Recorded(tern=tern, due=committed.due, strategies=strategies)
 
 
-def closed(messages: list[Message], tern: int, now: datetime) -> tuple[Message, ...]:
-    """The messages as they are stored: stamped, and every open call closed with a failed result."""
+def closed(messages: list[Message]) -> tuple[Message, ...]:
+    """The messages as they are stored: every open call closed with a failed result."""
+    if not any(message.tool_calls for message in messages):
+        return tuple(messages)
     answered = {message.tool_call_id for message in messages if message.role == "tool"}
     stored: list[Message] = []
     for message in messages:
-        stored.append(replace(message, tern=tern, created_at=now))
+        stored.append(message)
         stored.extend(
-            Message(
+            replace(
+                message,
                 role="tool",
                 content=CLOSED_CALL,
+                tool_calls=(),
+                thinking=(),
                 tool_call_id=call.id,
                 tool_name=call.name,
-                agent=message.agent,
-                tern=tern,
-                created_at=now,
             )
             for call in message.tool_calls
             if call.id not in answered
