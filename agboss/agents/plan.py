@@ -44,6 +44,13 @@ class AgentPlan:
         return self.spec.name
 
     @property
+    def schema_texts(self) -> list[str]:
+        """The tool schemas as text, for counting."""
+        return [
+            f"{tool.schema.name} {tool.schema.description} {tool.schema.parameters}" for tool in self.tools.values()
+        ]
+
+    @property
     def reply_reserve(self) -> int:
         """Tokens kept free for the answer: ``max_tokens`` if given, else min(4096, window // 8), 0 without a window."""
         if self.model.spec.max_tokens is not None:

@@ -10,6 +10,7 @@ from agboss.agents import AgentPlan
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
 from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
+from agboss_memory.fit import FitRequest, Fitted, fit
 from agboss_memory.messages import Message
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
@@ -83,7 +84,23 @@ async def build_context(request: ContextRequest) -> BuiltContext:
     )
     if view.system_addendum:
         system = f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
-    return BuiltContext(view=view, system=system, messages=_messages(view, request))
+    fitted = fit(
+        FitRequest(
+            agent=agent.name,
+            view=view,
+            task=request.task,
+            results=request.results,
+            added=request.added,
+            fixed=(system, *agent.schema_texts),
+            budget=_budget(request),
+        )
+    )
+    return BuiltContext(view=fitted.view, system=system, messages=_messages(fitted, request))
+
+
+def _budget(request: ContextRequest) -> Budget:
+    agent = request.agent
+    return Budget(window=agent.model.window, reply_reserve=agent.reply_reserve, counter=request.counter)
 
 
 async def _view(request: ContextRequest) -> MemoryView:
@@ -100,7 +117,7 @@ async def _view(request: ContextRequest) -> MemoryView:
         summaries=window.summaries[-summaries:] if summaries else (),
         blocks=window.blocks,
         messages=request.conversation,
-        budget=Budget(window=agent.model.window, reply_reserve=agent.reply_reserve, counter=request.counter),
+        budget=_budget(request),
         call_index=request.call_index,
         previous=request.previous,
         load_older=request.load_older,
@@ -126,11 +143,12 @@ async def _view(request: ContextRequest) -> MemoryView:
     return view
 
 
-def _messages(view: MemoryView, request: ContextRequest) -> tuple[Message, ...]:
+def _messages(fitted: Fitted, request: ContextRequest) -> tuple[Message, ...]:
     """The exact window of the view, or history and task as one user message; then what the loop added."""
+    view = fitted.view
     if view.messages is None:
-        return (user_message(view, request.task, request.results), *request.added)
+        return (user_message(view, fitted.task, request.results), *fitted.added)
     if any(message.tern == request.tern for message in view.messages):
         return view.messages
     past_only = MemoryView(recalled=view.recalled)
-    return (*view.messages, user_message(past_only, request.task, request.results), *request.added)
+    return (*view.messages, user_message(past_only, fitted.task, request.results), *fitted.added)

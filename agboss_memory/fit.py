@@ -1,0 +1,166 @@
+"""The last stage before a model call: whatever a strategy selected, the request fits the model's window.
+
+Whole oldest pieces go first (turns, then summaries, then recalled texts), never the task or the open tool round. What
+still does not fit is cut with a visible mark, the largest tool results first, the task last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
+from agboss_memory.errors import StrategyError
+from agboss_memory.messages import Message
+from agboss_memory.render import joined, view_rows
+
+PER_MESSAGE = 4
+"""Tokens that a provider adds around each message."""
+
+CUT_MARK = "\n[... cut: the rest does not fit the model's window]"
+
+REASON = "over_window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRequest:
+    """One request before it is sent.
+
+    Attributes:
+        agent: Name of the agent, for errors.
+        view: The strategy's view.
+        task: The task as text.
+        results: Name and answer of nodes that ran before in this Tern.
+        added: What the tool loop added in this Tern.
+        fixed: System text and tool schemas.
+        budget: Window, reply reserve and counter.
+    """
+
+    agent: str
+    view: MemoryView
+    task: str
+    results: tuple[tuple[str, str], ...] = ()
+    added: tuple[Message, ...] = ()
+    fixed: tuple[str, ...] = ()
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The same request within the window.
+
+    Attributes:
+        view: The view, with ``left_out`` naming what went.
+        task: The task, perhaps cut.
+        added: The loop's messages, results perhaps cut.
+    """
+
+    view: MemoryView
+    task: str
+    added: tuple[Message, ...]
+
+
+def fit(request: FitRequest) -> Fitted:
+    """Leave out and cut until the request fits. Does nothing when the window is unknown.
+
+    Raises:
+        StrategyError: ``memory.fixed-overhead``: system text, schemas and reply reserve alone exceed the window.
+    """
+    budget = request.budget
+    as_is = Fitted(view=request.view, task=request.task, added=request.added)
+    if budget.window is None or budget.counter is None:
+        return as_is
+    texts = [*request.fixed, *_texts(request)]
+    messages = 1 + len(request.added)
+    if sum(map(_most_tokens, texts)) + messages * PER_MESSAGE + budget.reply_reserve <= budget.window:
+        return as_is
+    counter = budget.counter
+    fixed = sum(counter.count(list(request.fixed))) + budget.reply_reserve
+    room = budget.window - fixed - messages * PER_MESSAGE
+    if room <= 0:
+        raise StrategyError(
+            "memory.fixed-overhead",
+            f"agent {request.agent!r}: system text, tool schemas and reply reserve take {fixed} tokens, "
+            f"the window has {budget.window}",
+            "shorten the prompt, offer fewer tools, lower max_tokens, or set context_window=",
+            fixed=fixed,
+            window=budget.window,
+        )
+    return _shrink(request, counter, room)
+
+
+def _shrink(request: FitRequest, counter: TokenCounter, room: int) -> Fitted:
+    loop = _count_messages(request.added, counter)
+    view, over = request.view, 0
+    while (over := _count_view(request, view, counter) + loop - room) > 0 and _can_drop(view):
+        view = _drop(view, over, counter)
+    if over <= 0:
+        return Fitted(view=view, task=request.task, added=request.added)
+    added = _cut_results(request.added, over, counter)
+    over = _count_view(request, view, counter) + _count_messages(added, counter) - room
+    task = request.task
+    if over > 0:
+        keep = max(1, counter.count([task])[0] - over - counter.count([CUT_MARK])[0])
+        task = counter.truncate(task, keep) + CUT_MARK
+    return Fitted(view=view, task=task, added=added)
+
+
+def _can_drop(view: MemoryView) -> bool:
+    return bool(view.history or view.summaries or view.recalled)
+
+
+def _drop(view: MemoryView, over: int, counter: TokenCounter) -> MemoryView:
+    """The view without its oldest turns, as many as ``over`` tokens ask for, else without its oldest other piece."""
+    if view.history:
+        sizes = counter.count([tern.task + tern.answer for tern in view.history])
+        gone = 0
+        while gone < len(sizes) and over > 0:
+            over -= sizes[gone]
+            gone += 1
+        first, last = view.history[0].number, view.history[gone - 1].number
+        left = LeftOut(first=first, last=last, reason=REASON)
+        return replace(view, history=view.history[gone:], left_out=(*view.left_out, left))
+    if view.summaries:
+        summary = view.summaries[0]
+        left = LeftOut(first=summary.first, last=summary.last, reason=REASON)
+        return replace(view, summaries=view.summaries[1:], left_out=(*view.left_out, left))
+    return replace(view, recalled=view.recalled[1:])
+
+
+def _cut_results(added: Sequence[Message], over: int, counter: TokenCounter) -> tuple[Message, ...]:
+    """The loop's messages with its largest results cut, the largest first."""
+    cut = list(added)
+    mark = counter.count([CUT_MARK])[0]
+    sizes = {
+        index: counter.count([message.content])[0] for index, message in enumerate(added) if message.role == "tool"
+    }
+    for index in sorted(sizes, key=lambda position: -sizes[position]):
+        if over <= 0 or sizes[index] <= mark:
+            break
+        keep = max(1, sizes[index] - over - mark)
+        content = counter.truncate(cut[index].content, keep) + CUT_MARK
+        cut[index] = replace(cut[index], content=content)
+        over -= sizes[index] - counter.count([content])[0]
+    return tuple(cut)
+
+
+def _count_view(request: FitRequest, view: MemoryView, counter: TokenCounter) -> int:
+    return counter.count([joined(view_rows(view, request.task, request.results))])[0]
+
+
+def _count_messages(messages: Sequence[Message], counter: TokenCounter) -> int:
+    texts = [
+        text for message in messages for text in (message.content, *(call.arguments for call in message.tool_calls))
+    ]
+    return sum(counter.count(texts)) if texts else 0
+
+
+def _texts(request: FitRequest) -> list[str]:
+    rows = [row.text for row in view_rows(request.view, request.task, request.results)]
+    loop = [text for message in request.added for text in (message.content, *(c.arguments for c in message.tool_calls))]
+    return rows + loop
+
+
+def _most_tokens(text: str) -> int:
+    """An upper bound of a text's tokens: no byte-level encoding makes more than one token of a byte."""
+    return len(text) if text.isascii() else 4 * len(text)
