@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from agboss_memory.messages import EPOCH, as_utc
@@ -10,7 +10,7 @@ from agboss_memory.messages import EPOCH, as_utc
 
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970, UTC."""
-    since = (moment if moment.tzinfo is UTC else as_utc(moment)) - EPOCH
+    since = as_utc(moment) - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
