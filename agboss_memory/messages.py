@@ -23,6 +23,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def as_utc(moment: datetime) -> datetime:
     """The same moment, aware and in UTC. A naive one is read as UTC."""
+    if moment.tzinfo is UTC:
+        return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

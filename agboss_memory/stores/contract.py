@@ -241,7 +241,8 @@ class ThreadState:
 class SummaryWrite:
     """One summary with its block and its cost, written together or not at all.
 
-    ``block`` becomes ``done``. A second active summary of the same range is refused quietly: the stored one is kept.
+    The block of a turn summary becomes ``done``. A second active summary of the same range is refused quietly: the
+    stored one is kept. An active one of the same agent and kind whose range lies inside becomes ``superseded``.
     """
 
     key: int
@@ -341,7 +342,7 @@ class Store(Protocol):
         ...
 
     async def renew(self, holder: str, until: datetime) -> None:
-        """Extend the lease of every Tern that ``holder`` runs."""
+        """Extend the lease of every Tern that ``holder`` runs and that was admitted through this object."""
         ...
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
@@ -357,7 +358,10 @@ class Store(Protocol):
         ...
 
     async def threads(self, workflow: str, owner: str | None, after: str | None, limit: int) -> tuple[ThreadInfo, ...]:
-        """Threads of a workflow, newest first, from the one after the thread ``after``; owner None = all owners."""
+        """Threads of a workflow, made last first, from the one after the thread ``after``; owner None = all owners.
+
+        Raises UnknownThreadError when there is no such ``after``.
+        """
         ...
 
     async def terns(self, key: int, page: TernPage) -> tuple[Tern, ...]:

@@ -35,7 +35,7 @@ from agboss_memory.stores.refusals import (
     matches,
     unknown_thread,
 )
-from agboss_memory.stores.spend import add_spend, day_of, spend_of
+from agboss_memory.stores.spend import amounts_of, day_of, day_total
 
 
 def _info(thread: MemoryThread) -> ThreadInfo:
@@ -60,7 +60,7 @@ class MemoryStore:
         self._by_key: dict[int, MemoryThread] = {}
         self._idempotent: dict[tuple[str | None, str], tuple[MemoryThread, int]] = {}
         self._running: dict[int, MemoryThread] = {}
-        self._days: dict[tuple[str, str], DaySpend] = {}
+        self._days: dict[tuple[str, str], list[int]] = {}
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -286,7 +286,8 @@ class MemoryStore:
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""
-        return self._days.get((workflow, day), DaySpend())
+        amounts = self._days.get((workflow, day))
+        return DaySpend() if amounts is None else day_total(amounts)
 
     def _existing(self, key: int) -> MemoryThread:
         thread = self._by_key.get(key)
@@ -311,6 +312,6 @@ class MemoryStore:
         steps: int = 0,
         tool_calls: int = 0,
     ) -> None:
-        place = (thread.workflow, day_of(now))
-        spend = spend_of(records, steps=steps, tool_calls=tool_calls)
-        self._days[place] = add_spend(self._days.get(place, DaySpend()), spend)
+        total = self._days.setdefault((thread.workflow, day_of(now)), [0, 0, 0, 0, 0])
+        for place, amount in enumerate(amounts_of(records, steps=steps, tool_calls=tool_calls)):
+            total[place] += amount

@@ -9,6 +9,9 @@ from decimal import ROUND_CEILING, Decimal
 from agboss_memory.messages import UsageRecord, as_utc
 from agboss_memory.stores.contract import DaySpend
 
+Amounts = tuple[int, int, int, int, int]
+"""Model calls, tool calls, steps, tokens, millionths of a US dollar."""
+
 _MILLION = Decimal(1_000_000)
 
 
@@ -24,22 +27,17 @@ def micro_usd(usd: Decimal | None) -> int:
     return int((usd * _MILLION).to_integral_value(ROUND_CEILING))
 
 
-def spend_of(records: Iterable[UsageRecord], *, steps: int = 0, tool_calls: int = 0) -> DaySpend:
+def amounts_of(records: Iterable[UsageRecord], *, steps: int = 0, tool_calls: int = 0) -> Amounts:
     """What these records add to a day."""
     calls = tokens = micro = 0
     for record in records:
         calls += record.purpose != "tool"
         tokens += record.input_tokens + record.output_tokens
         micro += micro_usd(record.usd)
+    return calls, tool_calls, steps, tokens, micro
+
+
+def day_total(amounts: Iterable[int]) -> DaySpend:
+    """A day's amounts as a record."""
+    calls, tool_calls, steps, tokens, micro = amounts
     return DaySpend(model_calls=calls, tool_calls=tool_calls, steps=steps, tokens=tokens, micro_usd=micro)
-
-
-def add_spend(one: DaySpend, other: DaySpend) -> DaySpend:
-    """The sum of two."""
-    return DaySpend(
-        model_calls=one.model_calls + other.model_calls,
-        tool_calls=one.tool_calls + other.tool_calls,
-        steps=one.steps + other.steps,
-        tokens=one.tokens + other.tokens,
-        micro_usd=one.micro_usd + other.micro_usd,
-    )

@@ -12,6 +12,11 @@ from agboss_memory.stores.sqlite import terns
 from agboss_memory.stores.text import decode_text, encode_text
 
 _SELECT = "SELECT first, last, state, attempts, error FROM blocks WHERE thread_key = ? AND "
+# INDEXED BY: left to itself the planner reads all blocks of the thread.
+UNSETTLED = (
+    "SELECT first, last, state, attempts, error FROM blocks INDEXED BY blocks_unsettled "
+    "WHERE thread_key = ? AND state IN ('open', 'due') ORDER BY last"
+)
 PLAN = (
     "INSERT INTO blocks (thread_key, first, last, state, attempts, error) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (thread_key, last) DO NOTHING"
@@ -22,7 +27,6 @@ PUT = (
     "attempts = excluded.attempts, error = excluded.error"
 )
 ONE = _SELECT + "last = ?"
-UNSETTLED = _SELECT + "state IN ('open', 'due') ORDER BY last"
 SET_DUE = "UPDATE blocks SET state = 'due' WHERE thread_key = ? AND last = ?"
 TOUCHING = _SELECT + "last >= ? AND first <= ? ORDER BY last"
 IN_STATES = _SELECT + "state IN (?, ?, ?, ?, ?) ORDER BY last LIMIT ?"

@@ -29,6 +29,13 @@ _Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"
 _WAL_RETRY_SECONDS = 0.005
 
 
+class _Unstoppable(asyncio.Future[T]):
+    """A future that no cancellation of its waiter reaches: the task notes it and learns of it at the result."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        return False
+
+
 def _answer(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.done():
         return
@@ -51,23 +58,18 @@ def _work(jobs: SimpleQueue[_Job | None]) -> None:
         del job, call, loop, future, result, error
 
 
-async def _outlast(future: asyncio.Future[T]) -> T:
+async def _outlast(future: _Unstoppable[T]) -> T:
     """Wait for ``future`` whatever happens to this task; a cancellation is handed on afterwards."""
-    cancelled: tuple[Any, ...] | None = None
     try:
-        while True:
-            try:
-                return await asyncio.shield(future)
-            except asyncio.CancelledError as error:
-                if future.cancelled():
-                    raise
-                cancelled = error.args
-    finally:
+        return await future
+    except asyncio.CancelledError as error:
         task = asyncio.current_task()
-        if cancelled is not None and task is not None:
-            # The message must survive: cancel scopes know their own cancellation by it.
-            task.uncancel()
-            task.cancel(*cancelled)
+        if task is None or not future.done():
+            raise
+        # The message must survive: cancel scopes know their own cancellation by it.
+        task.uncancel()
+        task.cancel(*error.args)
+        return future.result()
 
 
 def _enter_wal(connection: sqlite3.Connection, timeout: float) -> None:
@@ -145,7 +147,7 @@ class Connection:
 
     async def _call(self, call: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
+        future: _Unstoppable[T] = _Unstoppable(loop=loop)
         with self._lock:
             if self._jobs is None:
                 raise StoreError(

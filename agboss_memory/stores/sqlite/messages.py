@@ -18,16 +18,18 @@ INSERT = (
     "compressed_token_count, tokenizer, created_at, tool_call_id, tool_name, content, compressed_content, extra) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_SELECT = (
+_COLUMNS = (
     "SELECT m.role, CASE m.text_ref WHEN 0 THEN m.content WHEN 1 THEN t.task ELSE t.answer END, m.extra, "
     "m.tool_call_id, m.tool_name, m.seq, m.tern_seq, m.agent, m.created_at, m.token_count, m.tokenizer, "
     "m.compressed_content, m.compressed_token_count "
-    "FROM messages AS m CROSS JOIN terns AS t ON t.thread_key = m.thread_key AND t.seq = m.tern_seq "
-    "WHERE m.thread_key = ? AND "
 )
+_JOIN = "CROSS JOIN terns AS t ON t.thread_key = m.thread_key AND t.seq = m.tern_seq WHERE m.thread_key = ? AND "
+_SELECT = _COLUMNS + "FROM messages AS m " + _JOIN
+# INDEXED BY: left to itself the planner reads the whole thread.
+_SELECT_TERN = _COLUMNS + "FROM messages AS m INDEXED BY messages_by_tern " + _JOIN
 CONVERSATION = _SELECT + "m.agent = ? AND m.seq < ? ORDER BY m.seq DESC LIMIT ?"
-OF_TERN = _SELECT + "m.tern_seq = ? AND m.seq < ? ORDER BY m.place DESC LIMIT ?"
-OF_TERN_AND_AGENT = _SELECT + "m.tern_seq = ? AND m.seq < ? AND m.agent = ? ORDER BY m.place DESC LIMIT ?"
+OF_TERN = _SELECT_TERN + "m.tern_seq = ? AND m.seq < ? ORDER BY m.place DESC LIMIT ?"
+OF_TERN_AND_AGENT = _SELECT_TERN + "m.tern_seq = ? AND m.seq < ? AND m.agent = ? ORDER BY m.place DESC LIMIT ?"
 
 _NO_BOUND = 2**63 - 1
 _TASK, _ANSWER = 1, 2

@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from agboss_memory.errors import LeaseLostError, ThreadDeletedError
 from agboss_memory.messages import Block, Message, Summary, Tern
 from agboss_memory.stores.contract import (
     Admission,
@@ -71,9 +72,12 @@ class SqliteStore:
     async def commit(self, request: Commit) -> Committed:
         """See ``Store.commit``."""
         try:
-            return await self._connection.write(partial(transactions.commit, request=request))
-        finally:
+            committed = await self._connection.write(partial(transactions.commit, request=request))
+        except (LeaseLostError, ThreadDeletedError):
             self._running.pop(request.key, None)
+            raise
+        self._running.pop(request.key, None)
+        return committed
 
     async def renew(self, holder: str, until: datetime) -> None:
         """See ``Store.renew``; of the Terns that were admitted through this object."""

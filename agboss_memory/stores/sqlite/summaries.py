@@ -22,7 +22,7 @@ SUPERSEDE = (
 )
 RETIRE = "UPDATE summaries SET state = 'retired' WHERE thread_key = ? AND id = ? AND state = 'active'"
 COUNT_AND_PLAN = (
-    "SELECT (SELECT count(*) FROM summaries WHERE thread_key = ?1 AND agent = '' AND kind = 'turns' "
+    "SELECT (SELECT count(*) FROM summaries INDEXED BY summaries_active WHERE thread_key = ?1 AND agent = '' AND kind = 'turns' "
     "AND state = 'active'), (SELECT max(last) FROM blocks WHERE thread_key = ?1)"
 )
 _SELECT = (

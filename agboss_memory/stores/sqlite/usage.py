@@ -8,7 +8,7 @@ from datetime import datetime
 
 from agboss_memory.messages import UsageRecord
 from agboss_memory.stores.contract import BookedUsage, DaySpend
-from agboss_memory.stores.spend import day_of, spend_of
+from agboss_memory.stores.spend import amounts_of, day_of, day_total
 from agboss_memory.stores.sqlite.columns import from_amount, to_amount
 from agboss_memory.stores.text import decode_text, encode_text
 
@@ -89,14 +89,11 @@ def add_to_day(
     """Add to what a workflow (its name encoded) spent on the day of ``now``."""
     if not (records or steps or tool_calls):
         return
-    spend = spend_of(records, steps=steps, tool_calls=tool_calls)
-    amounts = (spend.model_calls, spend.tool_calls, spend.steps, spend.tokens, spend.micro_usd)
+    amounts = amounts_of(records, steps=steps, tool_calls=tool_calls)
     connection.execute(ADD_TO_DAY, (workflow, day_of(now), *amounts))
 
 
 def day_spend(connection: sqlite3.Connection, workflow: str, day: str) -> DaySpend:
     """What a workflow spent on one day."""
     row = connection.execute(DAY, (encode_text(workflow), encode_text(day))).fetchone()
-    if row is None:
-        return DaySpend()
-    return DaySpend(model_calls=row[0], tool_calls=row[1], steps=row[2], tokens=row[3], micro_usd=row[4])
+    return DaySpend() if row is None else day_total(row)
