@@ -74,7 +74,6 @@ class Windows:
         entry.window = replace(
             window,
             summaries=kept,
-            active_summaries=window.active_summaries + 1,
             blocks=merge_blocks(window.blocks, (block,), window.terns),
         )
         entry.version += 1

@@ -44,6 +44,11 @@ class FitRequest:
     fixed: tuple[str, ...] = ()
     budget: Budget
 
+    @property
+    def characters(self) -> int:
+        """How much there is to count."""
+        return sum(map(len, (*self.fixed, *_texts(self))))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:

@@ -18,6 +18,7 @@ from agboss_memory.contract import CompressReport, LeftOut, MemoryView, utc_now
 from agboss_memory.messages import Block, Summary
 from agboss_memory.render import Row, past_rows
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
+from agboss_memory.tokens import count_async, load_counter
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -107,7 +108,8 @@ class AppMemory:
         )
         counter = plan.counter()
         rows = _rows(built.view)
-        counts = counter.count([built.system, *(row.text for row in rows)])
+        await load_counter(counter)
+        counts = await count_async(counter, [built.system, *(row.text for row in rows)])
         return WorkingMemory(
             thread=thread,
             agent=plan.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from agboss_memory.fit import FitRequest, Fitted, fit
 from agboss_memory.messages import Message
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
+from agboss_memory.tokens import OFFLOAD_CHARACTERS, load_counter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ async def build_context(request: ContextRequest) -> BuiltContext:
     )
     if view.system_addendum:
         system = f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
-    fitted = fit(
+    fitted = await _fit(
         FitRequest(
             agent=agent.name,
             view=view,
@@ -96,6 +98,16 @@ async def build_context(request: ContextRequest) -> BuiltContext:
         )
     )
     return BuiltContext(view=fitted.view, system=system, messages=_messages(fitted, request))
+
+
+async def _fit(request: FitRequest) -> Fitted:
+    """Fit off the event loop when there is much to count, and never load a vocabulary on it."""
+    if request.budget.window is None or request.budget.counter is None:
+        return fit(request)
+    await load_counter(request.budget.counter)
+    if request.characters <= OFFLOAD_CHARACTERS:
+        return fit(request)
+    return await asyncio.to_thread(fit, request)
 
 
 def _budget(request: ContextRequest) -> Budget:

@@ -162,7 +162,7 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     )
     windows.after_summary(live.thread, summary, replace(block, state="done", error=""))
     live.window = windows.current(live.thread) or live.window
-    active = min(live.window.active_summaries, plan.keep)
+    active = min(len(live.window.summaries), plan.keep)
     if live.emit is not None:
         live.emit(
             Compacted(

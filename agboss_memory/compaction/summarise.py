@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from agboss_memory.contract import TokenCounter
 from agboss_memory.errors import CompactionError
 from agboss_memory.messages import Tern
 from agboss_memory.render import span, turn_text
+from agboss_memory.tokens import count_async, load_counter
 
 INSTRUCTIONS = """\
 You write one summary of earlier turns of a conversation, for a reader who will not see those turns.
@@ -55,14 +57,15 @@ async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple
         CompactionError: ``compaction.empty`` for an empty answer, ``compaction.too-long`` when it is above
             ``max_tokens`` twice. What ``ask`` raises passes through.
     """
+    await load_counter(counter)
     system = INSTRUCTIONS.format(max_tokens=task.max_tokens)
-    prompt = fitted_prompt(task, counter, len(system) // 3)
+    prompt = await asyncio.to_thread(fitted_prompt, task, counter, len(system) // 3) if task.window else prompt_of(task)
     text = (await ask(system, [("user", prompt)])).strip()
-    tokens = _accept(task, text, counter)
+    tokens = await _accept(task, text, counter)
     if tokens > task.max_tokens:
         again = SHORTER.format(tokens=tokens, max_tokens=task.max_tokens)
         text = (await ask(system, [("user", prompt), ("assistant", text), ("user", again)])).strip()
-        tokens = _accept(task, text, counter)
+        tokens = await _accept(task, text, counter)
     if tokens > task.max_tokens:
         raise CompactionError(
             "compaction.too-long",
@@ -73,14 +76,14 @@ async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple
     return text, tokens
 
 
-def _accept(task: SummaryTask, text: str, counter: TokenCounter) -> int:
+async def _accept(task: SummaryTask, text: str, counter: TokenCounter) -> int:
     if not text:
         raise CompactionError(
             "compaction.empty",
             f"the summariser answered nothing for {_range(task)}",
             "the turns stay raw; see the model",
         )
-    return counter.count([text])[0]
+    return (await count_async(counter, [text]))[0]
 
 
 def prompt_of(task: SummaryTask) -> str:
