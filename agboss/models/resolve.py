@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from agboss.components.settings import ModelSpec
 from agboss.errors import ModelError
 from agboss.models.chat import ChatModel
+from agboss.models.embedded import EMBEDDED_WINDOW, EmbeddedModel
 from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
 from agboss.models.keys import key_problem
 from agboss.models.prices import table_window
@@ -47,7 +48,8 @@ class ModelCatalog:
 
         Raises:
             ModelKeyError: The provider's key is not in the environment.
-            ModelError: ``model.blocked`` in tests, ``model.unknown-local`` for another ``local:`` name.
+            ModelError: ``model.blocked`` in tests, ``model.unknown-local`` for another ``local:`` name,
+                ``model.no-file`` for an ``embedded:`` file that is not there.
             MissingExtraError: The library behind the provider is not installed.
         """
         if spec.model in self._overrides:
@@ -62,6 +64,8 @@ class ModelCatalog:
         """Context window in tokens: the spec's own, else the model library's profile, else None (unknown)."""
         if spec.context_window is not None:
             return spec.context_window
+        if spec.provider == "embedded":
+            return EMBEDDED_WINDOW
         opened = self._opened.get(spec)
         profile: int | None = getattr(opened, "context_window", None)
         return profile or table_window(spec)
@@ -76,6 +80,8 @@ class ModelCatalog:
     def _open(self, spec: ModelSpec) -> ChatModel:
         if spec.provider == "local":
             return self._local(spec)
+        if spec.provider == "embedded":
+            return EmbeddedModel(spec)
         if os.environ.get(BLOCK_VARIABLE) == "1":
             raise _blocked(spec)
         if problem := key_problem(spec):
