@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import secrets
 import threading
@@ -153,7 +152,7 @@ def _library() -> Any:
     # Read by the OpenMP runtime when it loads: spinning threads would eat the event loop's processor.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        return importlib.import_module("xllamacpp")
+        import xllamacpp
     except ImportError as error:
         raise MissingExtraError(
             "extra.missing",
@@ -161,6 +160,7 @@ def _library() -> Any:
             "pip install 'agboss[embedded]'",
             extra="embedded",
         ) from error
+    return xllamacpp
 
 
 def _run(
