@@ -27,7 +27,7 @@ QUOTING = ('You said: "', "From the summary", 'An earlier step said: "', 'I answ
 """How the extractive model's own answers begin; they are never quoted again."""
 
 _HEADINGS = (EARLIER, PREVIOUS, RESULTS, TO_SUMMARISE, BEFORE)
-_SUMMARY = re.compile(r"<summary\b([^>]*)>(.*?)</summary>", re.DOTALL)
+_OPEN, _CLOSE = "<summary", "</summary>"
 _RANGE = re.compile(r'"([^"]*)"')
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?!\s|$)[^.!?。！？\n]+)*[.!?。！？]*[\"')\]]*")
 _STATUS = re.compile(r"^\[(failed|guarded|cancelled|paused|running)\]", re.IGNORECASE)
@@ -70,7 +70,7 @@ def sentences(text: str) -> list[str]:
 def look(system: str, messages: Sequence[Message]) -> Sight:
     """Read a view: its last user message holds the task, all before it is the past."""
     newest = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
-    seen = [*_summaries(system)]
+    seen, _ = _unfenced(system)
     for message in messages[: max(newest, 0)]:
         seen.extend(_of_message(message))
     task = ""
@@ -130,8 +130,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _of_message(message: Message) -> Iterator[Statement]:
-    yield from _summaries(message.content)
-    rest = _SUMMARY.sub("", message.content)
+    summaries, rest = _unfenced(message.content)
+    yield from summaries
     if message.role == "user":
         past, task = split_task(rest)
         yield from _of_sections(past)
@@ -143,8 +143,8 @@ def _of_message(message: Message) -> Iterator[Statement]:
 
 
 def _of_sections(past: str) -> Iterator[Statement]:
-    yield from _summaries(past)
-    rest = _SUMMARY.sub("", past)
+    summaries, rest = _unfenced(past)
+    yield from summaries
     yield from _of_pairs(_pairs(_section(rest, PREVIOUS) or ""))
     yield from _answered(_section(rest, RESULTS) or "", "result")
 
@@ -191,7 +191,13 @@ def _stated(text: str, speaker: Speaker, turns: str = "") -> Iterator[Statement]
         yield Statement(text=sentence, speaker=speaker, turns=turns)
 
 
-def _summaries(text: str) -> Iterator[Statement]:
-    for match in _SUMMARY.finditer(text):
-        found = _RANGE.search(match[1])
-        yield from _stated(match[2], "summary", found[1] if found else "")
+def _unfenced(text: str) -> tuple[list[Statement], str]:
+    """The statements of all fenced summaries, and the text without them. Linear, however many fences stay open."""
+    found, rest, at = list[Statement](), list[str](), 0
+    while (start := text.find(_OPEN, at)) >= 0 and (end := text.find(_CLOSE, start)) >= 0:
+        opening, _, body = text[start:end].partition(">")
+        turns = _RANGE.search(opening)
+        found.extend(_stated(body, "summary", turns[1] if turns else ""))
+        rest.append(text[at:start])
+        at = end + len(_CLOSE)
+    return found, "".join((*rest, text[at:]))

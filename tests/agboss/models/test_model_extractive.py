@@ -62,6 +62,14 @@ async def test_a_task_without_a_past_finds_nothing_or_is_noted() -> None:
     assert len(await ask("word " * 500)) < 250
 
 
+@pytest.mark.parametrize(
+    "task",
+    ["Name: Pavel", "When I was young I lived in Brno.", "Remember that I like tea!", "So I said yes.", "Is: a verb"],
+)
+async def test_statements_are_noted(task: str) -> None:
+    assert await ask(task) == f"Noted: {task}"
+
+
 async def test_a_task_may_hold_its_own_answer() -> None:
     assert await ask("My name is Pavel. What is my name?") == 'You said: "My name is Pavel."'
 
@@ -172,7 +180,21 @@ async def test_compaction_of_any_other_prompt_is_not_empty() -> None:
     assert await ask("My name is Pavel.", "Write a summary.", purpose="compaction")
 
 
-@pytest.mark.parametrize("text", ["", "\ud800", "…", "日本語。" * 50, " " * 100_000, "a" * 100_000, "Q:\nA:\nQ:"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\ud800",
+        "…",
+        "日本語。" * 50,
+        " " * 100_000,
+        "a" * 100_000,
+        "a." * 50_000,
+        "a" + "." * 50_000,
+        "<summary>" * 20_000,
+        "Q:\nA:\nQ:",
+    ],
+)
 async def test_any_text_is_taken(text: str) -> None:
     assert await ask(text)
     await ask(f"Previous turns:\nQ: {text}\nA: {text}\nTask:\n{text}?")
