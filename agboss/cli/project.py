@@ -39,6 +39,7 @@ app = "$module:$cls"
 testpaths = ["tests"]
 pythonpath = ["."]
 asyncio_mode = "auto"
+asyncio_default_fixture_loop_scope = "function"
 """,
     ".gitignore": ".agboss/\n.venv/\n__pycache__/\n",
     "$module.py": '''\
