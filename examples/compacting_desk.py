@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import io
 import logging
 import os
 import shutil
@@ -148,8 +147,8 @@ def styled(text: str, code: int) -> str:
 async def main(*, offline: bool) -> int:
     """Hold the conversation; 1 when a model cannot be used."""
     logging.getLogger("agboss").setLevel(logging.ERROR)  # warnings are shown from the results, once
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale says
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(encoding="utf-8")  # whatever the locale says
     try:
         async with create_app(CompactingDesk, offline=offline) as app:
             await converse(app)

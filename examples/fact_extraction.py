@@ -14,7 +14,7 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -73,7 +73,7 @@ FACTS = InjectionToken[FactStore]("FACTS")
 
 
 @asynccontextmanager
-async def open_facts() -> AsyncIterator[FactStore]:
+async def open_facts() -> AsyncGenerator[FactStore, None]:
     """The fact store, for as long as the App is open."""
     path = Path(os.environ.get(FACTS_VARIABLE, ".agboss/facts.db"))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,6 +156,8 @@ async def converse(app: App) -> None:
 async def main(*, offline: bool) -> int:
     """Hold the conversation; 1 when a model cannot be used."""
     logging.getLogger("agboss").setLevel(logging.ERROR)
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(encoding="utf-8")  # whatever the locale says
     try:
         async with create_app(FactDesk, offline=offline) as app:
             await converse(app)

@@ -60,6 +60,8 @@ async def converse(app: App) -> None:
 async def main(*, offline: bool) -> int:
     """Hold the conversation; 1 when a model cannot be used."""
     logging.getLogger("agboss").setLevel(logging.ERROR)
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(encoding="utf-8")  # whatever the locale says
     try:
         async with create_app(QuickDesk, offline=offline) as app:
             await converse(app)

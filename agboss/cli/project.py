@@ -47,10 +47,8 @@ asyncio_default_fixture_loop_scope = "function"
 
 from agboss import AnswerFinish, Compaction, Defaults, History, TaskStart, agent, chain, workflow
 
-MODEL = "openai:gpt-5-mini"
 
-
-@agent(description="Answers from what was said", model=MODEL)
+@agent(description="Answers from what was said", model="openai:gpt-5-mini")
 class Helper:
     """Answer the task briefly. Use what was said in earlier turns."""
 
@@ -60,7 +58,7 @@ class Helper:
     version="0.1.0",
     flow=[chain(TaskStart, Helper, AnswerFinish)],
     defaults=Defaults(history=History(limit=6, summaries=3)),
-    compaction=Compaction(every=4, keep=3, model=MODEL),
+    compaction=Compaction(every=4, keep=3),
 )
 class $cls: ...
 ''',

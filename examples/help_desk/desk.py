@@ -9,6 +9,7 @@ from agboss import (
     History,
     Limits,
     ModelDefaults,
+    ModelSpec,
     Rule,
     RulesRouter,
     RunLimits,
@@ -59,7 +60,7 @@ class Reception:
     version="1.0.0",
     flow=[chain(TaskStart, Reception), from_(Reception).routes(OrderDesk, Advisor, then=AnswerFinish)],
     defaults=Defaults(
-        models=ModelDefaults(model="openai:gpt-5-mini"),
+        models=ModelDefaults(model=ModelSpec("openai:gpt-5-mini")),
         history=History(limit=6, summaries=2),
     ),
     compaction=Compaction(every=4, keep=2),
