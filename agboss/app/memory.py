@@ -121,7 +121,7 @@ class AppMemory:
             left_out=left_out(built.view, state.info.terns),
             total_tokens=sum(counts),
             token_counter=counter.name,
-            context_window=plan.model.spec.context_window,
+            context_window=plan.model.window,
         )
 
     async def compact(self, thread: str, *, owner: str | None = None) -> CompressReport:
