@@ -10,6 +10,7 @@ from agboss.app.request import check_id
 from agboss.container import CURRENT, TernScope
 from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.models.meter import Meter
+from agboss.queue import thread_line
 from agboss.run import LiveTern
 from agboss.runner import Runtime
 from agboss.tern import ContextRequest, build_context, compact_block
@@ -148,7 +149,7 @@ class AppMemory:
                 CURRENT.reset(token)
                 runtime.windows.drop(thread)
         finally:
-            runtime.queue.leave(thread)
+            runtime.queue.leave(thread_line(thread))
         turns = sum(summary.last - summary.first + 1 for summary in written)
         return CompressReport(compressed_messages=turns, summaries=tuple(written))
 
@@ -169,7 +170,7 @@ class AppMemory:
             return await runtime.store.retire(state.key, active[-1].id, utc_now())
         finally:
             runtime.windows.drop(thread)
-            runtime.queue.leave(thread)
+            runtime.queue.leave(thread_line(thread))
 
     async def summaries(
         self, thread: str, *, owner: str | None = None, all_states: bool = False
@@ -185,7 +186,7 @@ class AppMemory:
             raise ThreadBusyError(
                 "run.thread-busy", f"a Tern is running in thread {thread!r}", "wait for it, or cancel it"
             )
-        await runtime.queue.enter(thread, runtime.queue_timeout)
+        await runtime.queue.enter(thread_line(thread), runtime.queue_timeout)
 
     async def _catch_up(self, runtime: Runtime, state: ThreadState, every: int) -> tuple[Block, ...]:
         """Blocks to summarise now: due and skipped ones, then those that were never planned."""

@@ -97,18 +97,14 @@ def _history(last: int) -> tuple[Tern, ...]:
 @pytest.mark.parametrize("state", ["open", "due", "skipped"])
 def test_due_and_skipped_blocks_extend(state: str) -> None:
     blocks = (Block(first=1, last=2, state="done"), replace(Block(first=3, last=4), state=state))
-    view = TurnMemory(turns=1, every=2).build_context(
-        MemoryContext(thread_id="t", history=_history(5), blocks=blocks)
-    )
+    view = TurnMemory(turns=1, every=2).build_context(MemoryContext(thread_id="t", history=_history(5), blocks=blocks))
     assert [tern.number for tern in view.history] == [3, 4, 5]
 
 
 @pytest.mark.parametrize("state", ["done", "retired"])
 def test_done_and_retired_blocks_never_extend_and_nothing_reaches_over_them(state: str) -> None:
     blocks = (Block(first=1, last=2, state="skipped"), replace(Block(first=3, last=4), state=state))
-    view = TurnMemory(turns=1, every=2).build_context(
-        MemoryContext(thread_id="t", history=_history(5), blocks=blocks)
-    )
+    view = TurnMemory(turns=1, every=2).build_context(MemoryContext(thread_id="t", history=_history(5), blocks=blocks))
     assert [tern.number for tern in view.history] == [5]
 
 
@@ -150,9 +146,7 @@ async def test_a_limit_of_none_shows_summaries_alone(
     seen = mock_llm(Helper).requests
     assert [raw_turns(request) for request in seen] == [[], [], [], []]
     assert seen[1].messages[0].content == "task 2."
-    assert seen[2].messages[0].content == (
-        'Earlier turns:\n<summary turns="1–2">\nS1\n</summary>\n\nTask:\ntask 3.'
-    )
+    assert seen[2].messages[0].content == ('Earlier turns:\n<summary turns="1–2">\nS1\n</summary>\n\nTask:\ntask 3.')
 
 
 @agent(name="forgetful", model=MODEL, history_limit=0, history_summaries=0)
