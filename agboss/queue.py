@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from agboss.errors import ThreadBusyError
 
-
 Line: TypeAlias = tuple[str | None, ...]
 """Names a line. The first part says of what kind, so that no id of one kind can meet one of another."""
 

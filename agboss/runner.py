@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from agboss.agents import AgentView, ViewBuilder
@@ -41,7 +42,7 @@ from agboss.tern import (
 from agboss.windows import Windows
 from agboss_memory.contract import MemoryView, utc_now
 from agboss_memory.messages import Message
-from agboss_memory.stores.contract import Admission, MessagePage, PendingWork, Store
+from agboss_memory.stores.contract import Admission, DaySpend, MessagePage, PendingWork, Store
 
 _NO_BOUND = 2**62
 """Greater than any message number."""
@@ -222,12 +223,17 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         emit=request.emit,
         pending=admitted.pending,
     )
-    day = None
-    if plan.limits is not None and plan.limits.per_day != RunLimits():
-        day = await runtime.store.day_spend(plan.name, now.date().isoformat())
-    live.meter = Meter(plan.limits, plan.cost_of, live.warn, day)
+    live.meter = Meter(plan.limits, plan.cost_of, live.warn, await spent_today(runtime, now))
     _note(live)
     return live
+
+
+async def spent_today(runtime: Runtime, now: datetime) -> DaySpend | None:
+    """What the workflow has spent on this UTC day, None when no daily bound needs it."""
+    limits = runtime.plan.limits
+    if limits is None or limits.per_day == RunLimits():
+        return None
+    return await runtime.store.day_spend(runtime.plan.name, now.date().isoformat())
 
 
 def _note(live: LiveTern) -> None:

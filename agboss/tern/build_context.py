@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from agboss.agents import AgentPlan
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
 from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
-from agboss_memory.fit import FitRequest, Fitted, fit
+from agboss_memory.fit import FitRequest, Fitted, fit, surely_fits
 from agboss_memory.messages import Message
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
@@ -84,17 +85,17 @@ async def build_context(request: ContextRequest) -> BuiltContext:
     )
     if view.system_addendum:
         system = f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
-    fitted = fit(
-        FitRequest(
-            agent=agent.name,
-            view=view,
-            task=request.task,
-            results=request.results,
-            added=request.added,
-            fixed=(system, *agent.schema_texts),
-            budget=_budget(request),
-        )
+    asked = FitRequest(
+        agent=agent.name,
+        view=view,
+        task=request.task,
+        results=request.results,
+        added=request.added,
+        fixed=(system, *agent.schema_texts),
+        budget=_budget(request),
     )
+    # Counting long texts, and loading a vocabulary before, would hold up the event loop.
+    fitted = fit(asked) if surely_fits(asked) else await asyncio.to_thread(fit, asked)
     return BuiltContext(view=fitted.view, system=system, messages=_messages(fitted, request))
 
 

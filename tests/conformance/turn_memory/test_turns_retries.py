@@ -89,7 +89,7 @@ async def test_after_four_tries_a_block_is_skipped_and_later_ones_go_on(
     agboss_app: MakeApp, mock_llm: MockLlm, mock_compaction: MockCompaction
 ) -> None:
     mock_llm(Helper).then_return(*answers(8))
-    fail(mock_compaction, 5)  # turns 1–2 with turns 2, 3, 4 and 5; turns 3–4 with turn 4
+    fail(mock_compaction, 5)  # the first block with turns 2 to 5, the second with turn 4
     mock_compaction.then_return("S2", "S3", "S4")
     async with agboss_app(desk(every=2, keep=3, limit=2)) as app:
         results = await talk(app, 8)

@@ -15,6 +15,7 @@ from agboss import (
     FunctionRouter,
     History,
     ModelError,
+    ModelSpec,
     TaskStart,
     agent,
     chain,
@@ -173,7 +174,7 @@ class Door: ...
     name="many-desk",
     flow=[chain(TaskStart, Door), from_(Door).routes(Forgetful, Short, Heir, then=AnswerFinish)],
     defaults=Defaults(history=History(limit=3, summaries=1)),
-    compaction=Compaction(every=2, keep=2, model=MODEL),
+    compaction=Compaction(every=2, keep=2, model=ModelSpec(MODEL)),
 )
 class ManyDesk: ...
 
