@@ -145,7 +145,11 @@ async def test_every_strategy_learns_of_every_turn_once_whoever_answered() -> No
     assert [turn.tern.number for turn in mine.turns] == [1, 2, 3]
     assert [turn.tern.number for turn in other.turns] == [1, 2, 3]
     assert [turn.agent for turn in mine.turns] == ["one", "two", "three"]
-    assert [[message.content for message in turn.messages] for turn in mine.turns] == [["one", "Yes."], ["two", "Yes."], []]
+    assert [[message.content for message in turn.messages] for turn in mine.turns] == [
+        ["one", "Yes."],
+        ["two", "Yes."],
+        [],
+    ]
     assert [[message.content for message in turn.messages] for turn in other.turns] == [[], [], ["three", "Yes."]]
     keys = [turn.idempotency_key for turn in (*mine.turns, *other.turns)]
     assert len(set(keys)) == 6
