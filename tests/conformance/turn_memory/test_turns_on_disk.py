@@ -49,7 +49,7 @@ async def test_every_may_change_between_versions(tmp_path: Path) -> None:
     assert ranges == [(1, 2), (3, 4), (5, 6), (7, 9), (10, 10), (11, 11), (12, 12), (13, 16)]
     assert versions == ["1.0.0"] * 5 + ["1.1.0"] * 5 + ["1.2.0"] * 2 + ["1.3.0"] * 4
     for number, request in enumerate(seen, start=1):
-        covered = {turn for turn in raw_turns(request)}
+        covered = set(raw_turns(request))
         for text in shown_summaries(request):
             low, high = (int(part) for part in text.split("–"))
             covered.update(range(low, high + 1))
