@@ -148,9 +148,11 @@ async def test_memory_of_a_foreign_thread_is_refused_like_a_missing_one(what: st
     ],
 )
 def test_unknown_keys_name_the_nearest_one(declare: Any) -> None:
+    def declared() -> None:
+        declare()(type("Thing", (), {}))
+
     with pytest.raises((ValueError, DeclarationError)) as raised:
-        made = declare()
-        made(type("Thing", (), {}))
+        declared()
     assert "did you mean" in str(raised.value)
 
 
