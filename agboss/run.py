@@ -146,7 +146,7 @@ class LiveTern:
         """Add a warning; the same line is added once."""
         if text not in self.warnings:
             self.warnings.append(text)
-            logger.warning("thread %s, turn %d: %s", self.thread, self.number, text)
+            logger.warning("thread %s, turn %d: %s", self.thread, self.number, text, extra={"warning": text})
             if self.emit is not None:
                 self.emit(Warned(text=text))
 

@@ -75,7 +75,6 @@ class Windows:
         changed = replace(
             window,
             summaries=ordered[-self.spec.summaries :] if self.spec.summaries else (),
-            active_summaries=window.active_summaries + 1,
             blocks=merge_blocks(window.blocks, (block,), window.terns),
         )
         return _put(entry, changed)

@@ -105,6 +105,9 @@ def check_routers(
         if isinstance(settings, RulesRouter):
             named += [settings.otherwise, *(rule.to for rule in settings.rules)]
         found += _check_named(node, named, name_of)
+        if isinstance(settings, LlmRouter) and settings.min_confidence is not None:
+            text = f"router {router.name!r} of kind 'llm' has min_confidence, but a chat model gives no confidence"
+            found.append(DeclarationError("router.no-confidence", text, "remove min_confidence, or use kind 'jev'"))
         if isinstance(settings, LlmRouter):
             found += _check_model(f"router {router.name!r}", settings.model or spec.defaults.models.model, prefixes)
         if isinstance(settings, JevRouter) and len(node.routes) > 255:

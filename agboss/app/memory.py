@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +20,7 @@ from agboss_memory.contract import CompressReport, LeftOut, MemoryView, utc_now
 from agboss_memory.messages import Block, Summary
 from agboss_memory.render import Row, past_rows
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
+from agboss_memory.tokens import count_async, load_counter
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -110,7 +110,8 @@ class AppMemory:
         )
         counter = plan.counter()
         rows = _rows(built.view)
-        counts = await asyncio.to_thread(counter.count, [built.system, *(row.text for row in rows)])
+        await load_counter(counter)
+        counts = await count_async(counter, [built.system, *(row.text for row in rows)])
         return WorkingMemory(
             thread=thread,
             agent=plan.name,
@@ -122,7 +123,7 @@ class AppMemory:
             left_out=left_out(built.view, state.info.terns),
             total_tokens=sum(counts),
             token_counter=counter.name,
-            context_window=plan.model.spec.context_window,
+            context_window=plan.model.window,
         )
 
     async def compact(self, thread: str, *, owner: str | None = None) -> CompressReport:

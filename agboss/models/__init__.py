@@ -1,7 +1,9 @@
 """Chat models: the seam, the offline model, the providers, and what a call costs. Light at import."""
 
 from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
+from agboss.models.embedded import EMBEDDED_WINDOW, EmbeddedModel
 from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
+from agboss.models.fetch import fetch_embedded, fetched_path, model_directory
 from agboss.models.keys import key_problem
 from agboss.models.prices import cost_of, has_price
 from agboss.models.provider import RetryPolicy
@@ -10,10 +12,12 @@ from agboss.models.source import Caller, ModelHandle, ModelSource
 
 __all__ = [
     "BLOCK_VARIABLE",
+    "EMBEDDED_WINDOW",
     "EXTRACTIVE_ID",
     "CallSettings",
     "Caller",
     "ChatModel",
+    "EmbeddedModel",
     "ExtractiveModel",
     "ModelCatalog",
     "ModelHandle",
@@ -24,6 +28,9 @@ __all__ = [
     "RetryPolicy",
     "ToolSchema",
     "cost_of",
+    "fetch_embedded",
+    "fetched_path",
     "has_price",
     "key_problem",
+    "model_directory",
 ]

@@ -41,13 +41,17 @@ _VAGUE = {"favorit": 0.25} | dict.fromkeys(
     ("nam", "numb", "number", "city", "color", "kind", "day", "tim", "dat", "plac", "thing", "call"), 0.5
 )
 """Stems that say little about what is asked for, with their weight; all others weigh 1."""
-_ASKING = re.compile(
-    r"^(?:(?:please|and|so|now)[\s,]+)*(?:what|who|whom|whose|where|when|which|why|how|do|does|did|is|are|was|were|am|can|"
-    r"could|will|would|should|has|have|had|tell|remind|recall|repeat|list|give|show|say|name|summari[sz]e|explain|find|"
-    r"look|search|describe)\b",
+_OPENING = r"^(?:(?:please|and|so|now)[\s,]+)*"
+_COMMANDING = re.compile(
+    _OPENING + r"(?:tell|remind|recall|repeat|list|give|show|say|summari[sz]e|explain|find|describe)\b(?!\s*:)",
     re.IGNORECASE,
 )
-_RANK = {"user": 2, "summary": 2, "result": 1, "assistant": 0}
+_ASKING = re.compile(
+    _OPENING + r"(?:what|who|whom|whose|where|when|which|why|how|do|does|did|is|are|was|were|am|can|could|would|should|"
+    r"has|have|had)(?:['’]s)?\b(?!\s*:)",
+    re.IGNORECASE,
+)
+_RANK = {"user": 2, "summary": 2, "recalled": 2, "result": 1, "assistant": 0}
 
 
 class ExtractiveModel:
@@ -98,7 +102,10 @@ def _answer(sight: Sight) -> str:
 
 
 def _asks(sentence: str) -> bool:
-    return sentence.rstrip("\"')]").endswith(("?", "？")) or _ASKING.match(sentence) is not None
+    bare = sentence.rstrip("\"')]")
+    if bare.endswith(("?", "？")) or _COMMANDING.match(sentence):
+        return True
+    return not bare.endswith((".", "!", "。", "！")) and _ASKING.match(sentence) is not None
 
 
 def _best(wanted: frozenset[str], statements: tuple[Statement, ...]) -> Statement | None:
@@ -116,7 +123,13 @@ def _best(wanted: frozenset[str], statements: tuple[Statement, ...]) -> Statemen
 
 def _quote(statement: Statement) -> str:
     summary = f"From the summary of turns {statement.turns}" if statement.turns else "From the summary"
-    lead = {"user": "You said", "summary": summary, "result": "An earlier step said", "assistant": "I answered"}
+    lead = {
+        "user": "You said",
+        "summary": summary,
+        "recalled": "I recall",
+        "result": "An earlier step said",
+        "assistant": "I answered",
+    }
     return f'{lead[statement.speaker]}: "{shorten(statement.text, _QUOTE_CHARS)}"'
 
 

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from agboss.components.settings import ModelSpec
 from agboss.errors import ModelError
 from agboss.models.chat import ChatModel
+from agboss.models.embedded import EMBEDDED_WINDOW, EmbeddedModel
 from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
 from agboss.models.keys import key_problem
 from agboss.models.prices import table_window
@@ -52,7 +53,8 @@ class ModelCatalog:
 
         Raises:
             ModelKeyError: The provider's key is not in the environment.
-            ModelError: ``model.blocked`` in tests, ``model.unknown-local`` for another ``local:`` name.
+            ModelError: ``model.blocked`` in tests, ``model.unknown-local`` for another ``local:`` name,
+                ``model.no-file`` for an ``embedded:`` file that is not there.
             MissingExtraError: The library behind the provider is not installed.
         """
         if self._offline:
@@ -69,6 +71,8 @@ class ModelCatalog:
             return spec.context_window
         if self._offline or spec.model in self._overrides:
             return None
+        if spec.provider == "embedded":
+            return EMBEDDED_WINDOW
         opened = self._opened.get(spec)
         profile: int | None = getattr(opened, "context_window", None)
         return profile or table_window(spec)
@@ -85,6 +89,8 @@ class ModelCatalog:
             return self._providers[spec.provider](spec)
         if spec.provider == "local":
             return self._local(spec)
+        if spec.provider == "embedded":
+            return EmbeddedModel(spec)
         if os.environ.get(BLOCK_VARIABLE) == "1":
             raise _blocked(spec)
         if problem := key_problem(spec):

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agboss.components.settings import ModelSpec
+from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest
 from agboss.models.resolve import ModelCatalog
+
+_UNASKED = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +51,13 @@ class ModelHandle:
         spec: Its model specification.
     """
 
-    __slots__ = ("_catalog", "_model", "_source", "caller", "spec")
+    __slots__ = ("_catalog", "_model", "_source", "_window", "caller", "spec")
 
     def __init__(self, catalog: ModelCatalog, source: ModelSource | None, caller: Caller, spec: ModelSpec) -> None:
         self._catalog = catalog
         self._source = source
         self._model: ChatModel | None = None
+        self._window: Any = _UNASKED
         self.caller = caller
         self.spec = spec
 
@@ -73,11 +77,14 @@ class ModelHandle:
 
     @property
     def window(self) -> int | None:
-        """Context window in tokens, None when unknown."""
-        if self.spec.context_window is not None:
-            return self.spec.context_window
-        own: int | None = getattr(self.open(), "context_window", None)
-        return own or (self._catalog.window(self.spec) if self._source is None else None)
+        """Context window in tokens, None when unknown. A view can be shown although its model cannot be opened."""
+        if self._window is _UNASKED:
+            try:
+                own: int | None = self.spec.context_window or getattr(self.open(), "context_window", None)
+            except (ModelError, MissingExtraError):
+                return self._catalog.window(self.spec)
+            self._window = own or (self._catalog.window(self.spec) if self._source is None else None)
+        return self._window
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """Answer one request."""

@@ -1,7 +1,8 @@
 """What a view says, sentence by sentence: who stated it, and whether it can be quoted.
 
 The layout is that of turn memory: ``Earlier turns:`` with fenced summaries, ``Previous turns:`` with ``Q:`` and ``A:``
-lines, ``Results so far:``, then ``Task:``. Plain conversations (window memory) are read message by message.
+lines, ``Recalled:`` and ``Results so far:`` with fenced texts, then ``Task:``. Plain conversations (window memory) are
+read message by message.
 """
 
 from __future__ import annotations
@@ -14,20 +15,30 @@ from typing import Any, Literal, cast
 
 from agboss_memory.messages import Message
 
-Speaker = Literal["user", "summary", "result", "assistant"]
+Speaker = Literal["user", "summary", "recalled", "result", "assistant"]
 
 EARLIER = "Earlier turns:"
 PREVIOUS = "Previous turns:"
+RECALLED = "Recalled:"
 RESULTS = "Results so far:"
 TASK = "Task:"
 TO_SUMMARISE = "Turns to summarise:"
 BEFORE = "Turns before (context only):"
 
-QUOTING = ('You said: "', "From the summary", 'An earlier step said: "', 'I answered: "', "I find nothing", "Noted:")
+QUOTING = (
+    'You said: "',
+    "From the summary",
+    'I recall: "',
+    'An earlier step said: "',
+    'I answered: "',
+    "I find nothing",
+    "Noted:",
+)
 """How the extractive model's own answers begin; they are never quoted again."""
 
-_HEADINGS = (EARLIER, PREVIOUS, RESULTS, TO_SUMMARISE, BEFORE)
-_SUMMARY = re.compile(r"<summary\b([^>]*)>(.*?)</summary>", re.DOTALL)
+_HEADINGS = (EARLIER, PREVIOUS, RECALLED, RESULTS, TO_SUMMARISE, BEFORE)
+_OPEN, _CLOSE = "<summary", "</summary>"
+_FENCES = ("<recalled", "</recalled>", "<result", "</result>")
 _RANGE = re.compile(r'"([^"]*)"')
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?!\s|$)[^.!?。！？\n]+)*[.!?。！？]*[\"')\]]*")
 _STATUS = re.compile(r"^\[(failed|guarded|cancelled|paused|running)\]", re.IGNORECASE)
@@ -70,7 +81,7 @@ def sentences(text: str) -> list[str]:
 def look(system: str, messages: Sequence[Message]) -> Sight:
     """Read a view: its last user message holds the task, all before it is the past."""
     newest = max((at for at, message in enumerate(messages) if message.role == "user"), default=-1)
-    seen = [*_summaries(system)]
+    seen, _ = _unfenced(system)
     for message in messages[: max(newest, 0)]:
         seen.extend(_of_message(message))
     task = ""
@@ -130,8 +141,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _of_message(message: Message) -> Iterator[Statement]:
-    yield from _summaries(message.content)
-    rest = _SUMMARY.sub("", message.content)
+    summaries, rest = _unfenced(message.content)
+    yield from summaries
     if message.role == "user":
         past, task = split_task(rest)
         yield from _of_sections(past)
@@ -143,10 +154,16 @@ def _of_message(message: Message) -> Iterator[Statement]:
 
 
 def _of_sections(past: str) -> Iterator[Statement]:
-    yield from _summaries(past)
-    rest = _SUMMARY.sub("", past)
+    summaries, rest = _unfenced(past)
+    yield from summaries
+    yield from _stated(_inside(_section(rest, RECALLED) or ""), "recalled")
     yield from _of_pairs(_pairs(_section(rest, PREVIOUS) or ""))
-    yield from _answered(_section(rest, RESULTS) or "", "result")
+    yield from _answered(_inside(_section(rest, RESULTS) or ""), "result")
+
+
+def _inside(section: str) -> str:
+    """A section without the lines of its fences, which nobody said."""
+    return "\n".join(line for line in section.split("\n") if not line.startswith(_FENCES))
 
 
 def _section(text: str, heading: str) -> str | None:
@@ -191,7 +208,13 @@ def _stated(text: str, speaker: Speaker, turns: str = "") -> Iterator[Statement]
         yield Statement(text=sentence, speaker=speaker, turns=turns)
 
 
-def _summaries(text: str) -> Iterator[Statement]:
-    for match in _SUMMARY.finditer(text):
-        found = _RANGE.search(match[1])
-        yield from _stated(match[2], "summary", found[1] if found else "")
+def _unfenced(text: str) -> tuple[list[Statement], str]:
+    """The statements of all fenced summaries, and the text without them. Linear, however many fences stay open."""
+    found, rest, at = list[Statement](), list[str](), 0
+    while (start := text.find(_OPEN, at)) >= 0 and (end := text.find(_CLOSE, start)) >= 0:
+        opening, _, body = text[start:end].partition(">")
+        turns = _RANGE.search(opening)
+        found.extend(_stated(body, "summary", turns[1] if turns else ""))
+        rest.append(text[at:start])
+        at = end + len(_CLOSE)
+    return found, "".join((*rest, text[at:]))

@@ -37,7 +37,8 @@ async def decide(
     """Ask a router and check its answer.
 
     Options are sorted by name. One option is taken without a call (source ``single``). An answer below
-    ``min_confidence``, or without a confidence where one is demanded, goes to the fallback (source ``fallback``).
+    ``min_confidence``, or without a confidence where one is demanded, goes to the fallback (source ``fallback``). The
+    offline stand-in is not held to it: the figure was set for the router that it stands for.
 
     Raises:
         RouterError: ``router.no-options``, ``router.not-an-option``, or ``router.unsure`` without a fallback.
@@ -51,7 +52,7 @@ async def decide(
     result = await router.route(asked)
     check_option(asked, result.next)
     least = settings.min_confidence
-    if least is None or (result.confidence is not None and result.confidence >= least):
+    if least is None or result.source == "offline" or (result.confidence is not None and result.confidence >= least):
         return result
     return _fall_back(asked, result, least, settings.fallback, name_of)
 

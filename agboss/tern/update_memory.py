@@ -170,7 +170,7 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     )
     done = replace(block, state="done", attempts=block.attempts + 1, error="")
     live.window = windows.after_summary(live.thread, live.window, summary, done)
-    active = min(live.window.active_summaries, plan.keep)
+    active = min(len(live.window.summaries), plan.keep)
     if live.emit is not None:
         live.emit(
             Compacted(

@@ -11,6 +11,7 @@ from agboss_memory.contract import TokenCounter
 from agboss_memory.errors import CompactionError
 from agboss_memory.messages import Tern
 from agboss_memory.render import span, turn_text
+from agboss_memory.tokens import count_async, load_counter
 
 INSTRUCTIONS = """\
 You write one summary of earlier turns of a conversation, for a reader who will not see those turns.
@@ -65,6 +66,7 @@ async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple
         CompactionError: ``compaction.empty`` for an empty answer, ``compaction.too-long`` when it is above
             ``max_tokens`` twice. What ``ask`` raises passes through.
     """
+    await load_counter(counter)
     system = INSTRUCTIONS.format(max_tokens=task.max_tokens)
     prompt = await asyncio.to_thread(fitted_prompt, task, counter, (system,))
     text = (await ask(system, [("user", prompt)])).strip()
@@ -92,7 +94,7 @@ async def _accept(task: SummaryTask, text: str, counter: TokenCounter) -> int:
             f"the summariser answered nothing for {_range(task)}",
             "the turns stay raw; see the model",
         )
-    return (await asyncio.to_thread(counter.count, [text]))[0]
+    return (await count_async(counter, [text]))[0]
 
 
 def prompt_of(task: SummaryTask) -> str:

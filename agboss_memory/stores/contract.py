@@ -39,14 +39,12 @@ class Window:
     Attributes:
         terns: Finished Terns, oldest first.
         summaries: Active summaries of turn memory, oldest first.
-        active_summaries: How many summaries of turn memory are active in the whole thread.
         blocks: Blocks that touch ``terns``, oldest first, and all that are due.
         planned_to: Last Tern that belongs to a block, whatever its state; 0 = none.
     """
 
     terns: tuple[Tern, ...] = ()
     summaries: tuple[Summary, ...] = ()
-    active_summaries: int = 0
     blocks: tuple[Block, ...] = ()
     planned_to: int = 0
 

@@ -82,6 +82,10 @@ def holder_alive(holder: str) -> bool:
     return _process_lives(pid, start)
 
 
-def lease_holds(holder: str, until: datetime, now: datetime) -> bool:
-    """Whether a lease still keeps others out at ``now``."""
-    return until >= now and holder_alive(holder)
+def lease_holds(holder: str, until: datetime, now: datetime, asker: str) -> bool:
+    """Whether a lease still keeps ``asker`` out at ``now``.
+
+    It never keeps its own holder out: an App lets one Tern at a time into a thread, so a Tern of its own that is still
+    marked as running has ended without being stored.
+    """
+    return holder != asker and until >= now and holder_alive(holder)

@@ -82,7 +82,7 @@ class MemoryStore:
             raise foreign_thread(request.workflow, request.thread)
         closed: tuple[int, ...] = ()
         if thread.running:
-            if lease_holds(thread.holder, thread.lease_until, now):
+            if lease_holds(thread.holder, thread.lease_until, now, request.holder):
                 return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running)
             closed = (thread.interrupt(now),)
         number = thread.begin(request)
@@ -115,7 +115,7 @@ class MemoryStore:
                 version=thread.version,
                 tern=tern,
             )
-        if lease_holds(thread.holder, thread.lease_until, now):
+        if lease_holds(thread.holder, thread.lease_until, now, request.holder):
             return Admitted(kind="busy", thread=thread.id, key=thread.key, number=number)
         return self._take(thread, request, now, number, (), resumed=True)
 

@@ -289,7 +289,6 @@ class MemoryThread:
         return Window(
             terns=terns,
             summaries=tuple(self._summaries[number - 1] for _, _, number in latest),
-            active_summaries=len(self._turn_summaries),
             blocks=tuple(self.blocks[last] for last in ends),
             planned_to=self._block_ends[-1] if self._block_ends else 0,
         )

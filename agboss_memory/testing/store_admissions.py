@@ -83,10 +83,18 @@ class Admissions(StoreSuite):
         async with self.opened(tmp_path) as store:
             first = await store.admit(admission())
             before = await version_of(store)
-            for holder in ("one", "two"):
+            for holder in ("two", "three"):
                 assert (await store.admit(admission("other", holder=holder, now=later(9)))).kind == "busy"
             assert await version_of(store) == before
             assert numbers(await all_terns(store, first.key)) == [1]
+
+    async def test_a_holder_closes_its_own_unfinished_tern(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            first = await store.admit(admission())
+            second = await store.admit(admission("next"))
+            assert (second.kind, second.number, second.closed) == ("admitted", 2, (1,))
+            with pytest.raises(LeaseLostError):
+                await store.commit(ending(first))
 
     async def test_b061_admissions_at_once_get_one_thread_and_one_tern(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -201,7 +209,7 @@ class Admissions(StoreSuite):
     async def test_b058_a_running_key_is_busy_then_resumed(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             first = await store.admit(admission(idempotency_key="k"))
-            for holder in ("one", "two"):
+            for holder in ("two", "three"):
                 assert (await store.admit(admission(idempotency_key="k", holder=holder))).kind == "busy"
             resumed = await store.admit(admission(idempotency_key="k", holder="two", now=later(11)))
             assert (resumed.kind, resumed.number, resumed.resumed, resumed.closed) == ("admitted", 1, True, ())

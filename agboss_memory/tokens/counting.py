@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from agboss_memory.contract import TokenCounter
 from agboss_memory.tokens.heuristic import HeuristicCounter
-from agboss_memory.tokens.vocabulary import Vocabulary, vocabulary_of
+from agboss_memory.tokens.vocabulary import Vocabulary, is_known, vocabulary_of
 
 OFFLOAD_CHARACTERS = 20_000
 """Texts that are longer together are counted off the event loop by ``count_async``."""
@@ -37,7 +37,8 @@ class TiktokenCounter:
 
     async def load(self) -> None:
         """Load the vocabulary off the event loop; else the first count does it, in up to a second."""
-        await asyncio.to_thread(self._vocabulary)
+        if not is_known(self.encoding):
+            await asyncio.to_thread(self._vocabulary)
 
     @property
     def name(self) -> str:
@@ -81,6 +82,12 @@ class TiktokenCounter:
 
     def _vocabulary(self) -> Vocabulary | None:
         return vocabulary_of(self.encoding)
+
+
+async def load_counter(counter: TokenCounter) -> None:
+    """Let a counter that loads something do it off the event loop, before it is first used."""
+    if isinstance(counter, TiktokenCounter):
+        await counter.load()
 
 
 async def count_async(counter: TokenCounter, texts: Sequence[str]) -> list[int]:

@@ -142,3 +142,8 @@ def vocabulary_of(encoding: str) -> Vocabulary | None:
             if encoding not in _loaded:
                 _loaded[encoding] = _toktok(encoding) or _tiktoken(encoding)
     return _loaded[encoding]
+
+
+def is_known(encoding: str) -> bool:
+    """Whether the outcome of loading an encoding is known, so that asking for it costs nothing."""
+    return encoding in _loaded

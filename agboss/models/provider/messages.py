@@ -16,14 +16,10 @@ from pydantic_ai.tools import ToolDefinition
 
 from agboss.components.settings import Thinking
 from agboss.models.chat import CallSettings, ModelReply, ModelRequest, ModelUsage, ToolSchema
+from agboss.models.wire_text import clean
 from agboss_memory.messages import Message, ThinkingPart, ToolCall
 
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
-
-
-def clean(text: str) -> str:
-    """The text with every lone surrogate replaced by U+FFFD."""
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def to_wire(request: ModelRequest, provider: str, *, native_schema: bool) -> list[wire.ModelMessage]:

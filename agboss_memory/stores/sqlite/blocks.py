@@ -29,6 +29,7 @@ PUT = (
 ONE = _SELECT + "last = ?"
 SET_DUE = "UPDATE blocks SET state = 'due' WHERE thread_key = ? AND last = ?"
 TOUCHING = _SELECT + "last >= ? AND first <= ? ORDER BY last"
+PLANNED_TO = "SELECT max(last) FROM blocks WHERE thread_key = ?"
 IN_STATES = _SELECT + "state IN (?, ?, ?, ?, ?) ORDER BY last LIMIT ?"
 RETIRE = "UPDATE blocks SET state = 'retired' WHERE thread_key = ? AND last = ? AND first = ?"
 
@@ -41,6 +42,12 @@ def _block(row: tuple[Any, ...]) -> Block:
 
 def _row(key: int, block: Block, state: str) -> tuple[Any, ...]:
     return key, block.first, block.last, state, block.attempts, encode_text(block.error)
+
+
+def planned_to(connection: sqlite3.Connection, key: int) -> int:
+    """The last Tern that belongs to a block, 0 without blocks."""
+    (last,) = connection.execute(PLANNED_TO, (key,)).fetchone()
+    return last or 0
 
 
 def plan(connection: sqlite3.Connection, key: int, planned: Iterable[Block]) -> None:

@@ -21,10 +21,6 @@ SUPERSEDE = (
     "WHERE thread_key = ? AND agent = ? AND kind = ? AND from_seq >= ? AND to_seq <= ? AND state = 'active'"
 )
 RETIRE = "UPDATE summaries SET state = 'retired' WHERE thread_key = ? AND id = ? AND state = 'active'"
-COUNT_AND_PLAN = (
-    "SELECT (SELECT count(*) FROM summaries INDEXED BY summaries_active WHERE thread_key = ?1 AND agent = '' AND kind = 'turns' "
-    "AND state = 'active'), (SELECT max(last) FROM blocks WHERE thread_key = ?1)"
-)
 _SELECT = (
     "SELECT id, agent, kind, from_seq, to_seq, state, tokens, model, usd, prompt_hash, created_at, body "
     "FROM summaries WHERE thread_key = ? AND "
@@ -89,12 +85,6 @@ def latest_turns(connection: sqlite3.Connection, key: int, limit: int) -> tuple[
     """The latest active summaries of turn memory, oldest first."""
     rows = connection.execute(LATEST_TURNS, (key, limit)).fetchall()
     return tuple(_summary(row) for row in reversed(rows))
-
-
-def count_and_plan(connection: sqlite3.Connection, key: int) -> tuple[int, int]:
-    """How many summaries of turn memory are active, and the last Tern that belongs to a block."""
-    active, planned = connection.execute(COUNT_AND_PLAN, (key,)).fetchone()
-    return active, planned or 0
 
 
 def of_agent(connection: sqlite3.Connection, key: int, agent: str, *, all_states: bool) -> tuple[Summary, ...]:

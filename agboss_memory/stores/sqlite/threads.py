@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agboss_memory.stores.contract import Admission, ThreadInfo, ThreadRef
-from agboss_memory.stores.lease import holder_alive
+from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
@@ -57,9 +57,9 @@ class ThreadRow:
     lease_until: int
     running: int
 
-    def holds(self, now: datetime) -> bool:
-        """Whether its lease keeps others out."""
-        return self.lease_until >= to_micros(now) and holder_alive(decode_text(self.holder))
+    def holds(self, now: datetime, asker: str) -> bool:
+        """Whether its lease keeps ``asker`` out."""
+        return lease_holds(decode_text(self.holder), from_micros(self.lease_until), now, asker)
 
     def info(self) -> ThreadInfo:
         """The thread as listed."""

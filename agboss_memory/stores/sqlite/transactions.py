@@ -33,13 +33,11 @@ def window(connection: sqlite3.Connection, key: int, before: int, spec: WindowSp
         seen = {block.last for block in touching}
         missing = [block for block in due if block.last not in seen]
         due = tuple(sorted((*missing, *touching), key=lambda block: block.last)) if missing else touching
-    active, planned_to = summaries.count_and_plan(connection, key)
     return Window(
         terns=newest,
         summaries=summaries.latest_turns(connection, key, spec.summaries) if spec.summaries > 0 else (),
-        active_summaries=active,
         blocks=due,
-        planned_to=planned_to,
+        planned_to=blocks.planned_to(connection, key),
     )
 
 
@@ -56,7 +54,7 @@ def admit(connection: sqlite3.Connection, request: Admission) -> Admitted:
         raise foreign_thread(request.workflow, request.thread)
     closed: tuple[int, ...] = ()
     if row.running:
-        if row.holds(request.now):
+        if row.holds(request.now, request.holder):
             return Admitted(kind="busy", thread=request.thread, key=row.key, number=row.running)
         closed = (row.running,)
         terns.interrupt(connection, row.key, row.running, request.now)
@@ -76,7 +74,7 @@ def _admit_again(connection: sqlite3.Connection, request: Admission, key: int, n
         return Admitted(
             kind="repeat", thread=thread, key=key, number=number, fence=row.fence, version=row.version, tern=stored
         )
-    if row.holds(request.now):
+    if row.holds(request.now, request.holder):
         return Admitted(kind="busy", thread=thread, key=key, number=number)
     return _take(connection, request, row, number, (), resumed=True)
 

@@ -32,11 +32,16 @@ def test_the_extractive_model_is_the_only_local_one() -> None:
     assert "'llama'" in str(caught.value)
 
 
-def test_overrides_win_and_offline_replaces_the_rest() -> None:
+def test_overrides_win_over_providers() -> None:
+    mine = ExtractiveModel()
+    catalog = ModelCatalog({"openai:gpt-5-mini": mine})
+    assert catalog.model(ModelSpec("openai:gpt-5-mini", temperature=0)) is mine
+
+
+def test_offline_replaces_every_model() -> None:
     mine = ExtractiveModel()
     catalog = ModelCatalog({"openai:gpt-5-mini": mine}, offline=True)
-    assert catalog.model(ModelSpec("openai:gpt-5-mini", temperature=0)) is mine
-    other = catalog.model(ModelSpec("anthropic:claude-sonnet-4-5"))
+    other = catalog.model(ModelSpec("openai:gpt-5-mini"))
     assert isinstance(other, ExtractiveModel)
     assert other is not mine
     assert catalog.offline

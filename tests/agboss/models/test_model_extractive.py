@@ -62,6 +62,14 @@ async def test_a_task_without_a_past_finds_nothing_or_is_noted() -> None:
     assert len(await ask("word " * 500)) < 250
 
 
+@pytest.mark.parametrize(
+    "task",
+    ["Name: Pavel", "When I was young I lived in Brno.", "Remember that I like tea!", "So I said yes.", "Is: a verb"],
+)
+async def test_statements_are_noted(task: str) -> None:
+    assert await ask(task) == f"Noted: {task}"
+
+
 async def test_a_task_may_hold_its_own_answer() -> None:
     assert await ask("My name is Pavel. What is my name?") == 'You said: "My name is Pavel."'
 
@@ -84,6 +92,23 @@ async def test_what_the_user_stated_beats_an_answer_and_quotes_do_not_nest() -> 
 async def test_a_question_that_was_asked_before_answers_nothing() -> None:
     past = f"Previous turns:\nQ: What is the capital of France?\nA: {NOTHING}\nTask:\nWhat is the capital of France?"
     assert await ask(past) == NOTHING
+
+
+async def test_recalled_texts_are_quoted_also_as_the_only_past() -> None:
+    recalled = "Recalled:\n<recalled>\nI am allergic to nuts.\n</recalled>\n\nTask:\n"
+    assert await ask(recalled + "What am I allergic to?") == 'I recall: "I am allergic to nuts."'
+    assert await ask(recalled + "What is recalled?") == NOTHING
+    told = "Previous turns:\nQ: It rains.\nA: Noted: It rains.\n\n" + recalled
+    assert await ask(told + "What am I allergic to?") == 'I recall: "I am allergic to nuts."'
+    assert await ask(told.replace("It rains", "I am allergic to cats") + "What am I allergic to?") == (
+        'You said: "I am allergic to cats."'
+    )
+
+
+async def test_the_fence_of_a_result_is_not_part_of_it() -> None:
+    view = 'Results so far:\n<result from="weather-desk">\nIt is mild in Oslo.\n</result>\n\nTask:\n'
+    assert await ask(view + "Is it mild in Oslo?") == 'An earlier step said: "It is mild in Oslo."'
+    assert await ask(view + "What is the result of the weather desk?") == NOTHING
 
 
 async def test_results_of_earlier_steps_are_quoted_but_not_their_quotes() -> None:
@@ -172,7 +197,21 @@ async def test_compaction_of_any_other_prompt_is_not_empty() -> None:
     assert await ask("My name is Pavel.", "Write a summary.", purpose="compaction")
 
 
-@pytest.mark.parametrize("text", ["", "\ud800", "…", "日本語。" * 50, " " * 100_000, "a" * 100_000, "Q:\nA:\nQ:"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\ud800",
+        "…",
+        "日本語。" * 50,
+        " " * 100_000,
+        "a" * 100_000,
+        "a." * 50_000,
+        "a" + "." * 50_000,
+        "<summary>" * 20_000,
+        "Q:\nA:\nQ:",
+    ],
+)
 async def test_any_text_is_taken(text: str) -> None:
     assert await ask(text)
     await ask(f"Previous turns:\nQ: {text}\nA: {text}\nTask:\n{text}?")

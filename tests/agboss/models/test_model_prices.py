@@ -92,7 +92,7 @@ def test_odd_counts_do_not_break_the_table() -> None:
     ],
 )
 def test_windows(spec: ModelSpec, window: int | None) -> None:
-    assert ModelCatalog(offline=True).window(spec) == window
+    assert ModelCatalog().window(spec) == window
 
 
 def test_importing_models_loads_nothing_heavy() -> None:

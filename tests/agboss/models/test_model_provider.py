@@ -17,8 +17,8 @@ from agboss.components.settings import ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models import CallSettings, ModelCatalog, ModelRequest, ToolSchema
 from agboss.models.provider import RetryPolicy, open_provider_model
-from agboss.models.provider.messages import clean
 from agboss.models.provider.model import ProviderModel
+from agboss.models.wire_text import clean
 from agboss_memory.messages import Message, ThinkingPart, ToolCall
 
 FAST = RetryPolicy(attempts=3, wait=0.0, longest_wait=0.01, timeout=10.0)

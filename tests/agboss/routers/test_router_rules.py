@@ -178,6 +178,8 @@ async def test_the_offline_router_takes_the_largest_overlap() -> None:
     result = await RouteOffline().route(asking("A thing is broken"))
     assert (result.next, result.source) == ("support", "offline")
     assert result.probabilities == {"billing": 0.0, "support": 1.0}
+    settings = picks("x", min_confidence=1.0)
+    assert (await decide(RouteOffline(), asking("hello"), settings)).source == "offline"
     tie = await RouteOffline().route(asking("hello"))
     assert (tie.next, tie.confidence) == ("billing", 0.0)
 

@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlite_cost import Trace, fetched_rows, seed_copies, shape
 
 from agboss_memory.messages import Block
 from agboss_memory.stores import Commit, MessagePage, SqliteStore, TernPage, ThreadRef, WindowSpec
@@ -20,62 +21,6 @@ from agboss_memory.testing.store_requests import (
 _READ = WindowSpec(terns=10, summaries=3)
 # Work is deleted when done; blocks by state are for operators.
 _READS_ALL = ("FROM work WHERE", "state IN ('due'")
-
-
-class Trace:
-    """The statements that ran, as SQLite itself reports them."""
-
-    def __init__(self) -> None:
-        self.statements: list[str] = []
-
-    def __call__(self, statement: str) -> None:
-        self.statements.append(statement)
-
-    def take(self) -> list[str]:
-        """What ran since the last call."""
-        taken, self.statements = self.statements, []
-        return taken
-
-
-def _seed(path: Path, upto: int) -> None:
-    """Repeat the newest Tern, with its block and summary for every second one, up to a number."""
-    with sqlite3.connect(path) as connection:
-        (last,) = connection.execute("SELECT last_seq FROM threads").fetchone()
-        for table, number, step in (
-            ("terns", "seq", 1),
-            ("usage", "tern_seq", 1),
-            ("messages", "tern_seq", 1),
-            ("blocks", "last", 2),
-            ("summaries", "to_seq", 2),
-        ):
-            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            rows = connection.execute(f"SELECT * FROM {table} WHERE {number} = {last}").fetchall()
-            for copy in range(step, upto - last + 1, step):
-                for row in rows:
-                    values = dict(zip(columns, row, strict=True))
-                    values[number] += copy
-                    for name in {"first", "from_seq"} & set(columns):
-                        values[name] += copy
-                    if table == "summaries":
-                        values["id"] += copy // 2
-                    if table == "messages":
-                        values["seq"] += 2 * copy
-                    marks = ", ".join("?" * len(columns))
-                    connection.execute(f"INSERT INTO {table} VALUES ({marks})", tuple(values.values()))
-        connection.execute("UPDATE threads SET last_seq = ?", (upto,))
-    connection.close()
-
-
-def _rows(path: Path, statements: list[str]) -> list[int]:
-    """How many rows each statement that reads fetches."""
-    connection = sqlite3.connect(path)
-    counts = [len(connection.execute(s).fetchall()) for s in statements if s.startswith("SELECT")]
-    connection.close()
-    return counts
-
-
-def _shape(statement: str) -> str:
-    return " ".join(statement.split()[:3])
 
 
 async def _one_tern(store: SqliteStore, trace: Trace) -> tuple[list[str], list[str]]:
@@ -102,20 +47,20 @@ async def test_m2_a_tern_costs_the_same_at_50_and_at_5000(tmp_path: Path) -> Non
     store = SqliteStore(path, synchronous="NORMAL", trace=trace)
     await _fifty(store)
     early = await _one_tern(store, trace)
-    early_rows = [_rows(path, statements) for statements in early]
+    early_rows = [fetched_rows(path, statements) for statements in early]
     await _one_tern(store, trace)  # to an even number, where a block ends
     await store.close()
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO blocks SELECT thread_key, 52, 51, 'done', 1, '' FROM blocks LIMIT 1")
         connection.execute("UPDATE summaries SET from_seq = 51, to_seq = 52 WHERE to_seq = 50")
     connection.close()
-    _seed(path, 5000)
+    seed_copies(path, 5000)
     await store.open()
     late = await _one_tern(store, trace)
-    assert [[_shape(s) for s in statements] for statements in late] == [
-        [_shape(s) for s in statements] for statements in early
+    assert [[shape(s) for s in statements] for statements in late] == [
+        [shape(s) for s in statements] for statements in early
     ]
-    assert [_rows(path, statements) for statements in late] == early_rows
+    assert [fetched_rows(path, statements) for statements in late] == early_rows
     assert sum(map(len, late)) <= 32
     await store.close()
 
@@ -155,7 +100,7 @@ async def test_every_statement_searches_by_an_index(tmp_path: Path) -> None:
     await store.delete_thread(ThreadRef(workflow="w", thread="t"))
     ran = [s for s in trace.take() if not s.startswith(("BEGIN", "COMMIT", "--"))]
     assert committed.due
-    assert len({_shape(s) for s in ran}) > 15
+    assert len({shape(s) for s in ran}) > 15
     connection = sqlite3.connect(path)
     for statement in ran:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]

@@ -213,7 +213,7 @@ async def test_b064_three_stores_on_one_file(tmp_path: Path) -> None:
     async def turn(number: int) -> int:
         store, thread = stores[number % 3], f"t{number % 5}"
         while True:
-            admitted = await store.admit(admission(f"q{number}", thread=thread, holder=f"h{number % 3}"))
+            admitted = await store.admit(admission(f"q{number}", thread=thread, holder=f"h{number}"))
             if admitted.kind == "admitted":
                 break
         said = conversation(f"q{number}", f"a{number}")
