@@ -116,6 +116,10 @@ class Assembly:
 
     def _all_models(self) -> list[ModelSpec]:
         found = [spec for agent in self.agents() if (spec := self.model_of(agent)) is not None]
+        routers = [node.spec for node in self.graph.of_kind("router") if isinstance(node.spec, RouterSpec)]
+        for settings in (spec.settings or self.spec.defaults.router for spec in routers):
+            model = (settings.model or self.spec.defaults.models.model) if isinstance(settings, LlmRouter) else None
+            found += [model] if model is not None else []
         compaction = self.compaction_model()
         return found if compaction is None else [*found, compaction]
 

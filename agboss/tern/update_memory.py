@@ -168,7 +168,8 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
             usage=live.meter.take(),
         )
     )
-    live.window = windows.after_summary(live.thread, live.window, summary, replace(block, state="done", error=""))
+    done = replace(block, state="done", attempts=block.attempts + 1, error="")
+    live.window = windows.after_summary(live.thread, live.window, summary, done)
     active = min(len(live.window.summaries), plan.keep)
     if live.emit is not None:
         live.emit(

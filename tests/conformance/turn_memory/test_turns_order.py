@@ -124,16 +124,15 @@ async def test_the_order_after_an_answer() -> None:
 
 async def test_the_answer_is_streamed_before_memory_work_ends() -> None:
     gate = Gate()
-    async with create_app(desk(every=1), store="memory://", models=Models(yes, gate)) as app:
-        async with app.stream("task") as run:
-            events = aiter(run)
-            async for event in events:
-                if event.type == "answered":
-                    break
-            await gate.reached.wait()
-            assert (await app.threads.get(run.thread)).terns[0].answer == "Yes."
-            gate.open.set()
-            assert (await run.result()).memory == "turns 1–1 → summary 1/10"
+    app = create_app(desk(every=1), store="memory://", models=Models(yes, gate))
+    async with app, app.stream("task") as run:
+        async for event in run:
+            if event.type == "answered":
+                break
+        await gate.reached.wait()
+        assert (await app.threads.get(run.thread)).terns[0].answer == "Yes."
+        gate.open.set()
+        assert (await run.result()).memory == "turns 1–1 → summary 1/10"
 
 
 async def test_every_strategy_learns_of_every_turn_once_whoever_answered() -> None:
