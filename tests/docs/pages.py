@@ -1,6 +1,6 @@
 """What runs of the documentation: every page becomes a small project, in a folder of its own, without a network.
 
-* ``python`` blocks are one program per page, in order; what it prints must be the page's ``#>`` lines.
+* ``python`` blocks are one program per page, in order; what it prints must be the page's ``# >`` lines.
 * A ``python`` block that defines ``test_...`` runs under pytest, with the names of the blocks before it.
 * A block with ``title="name"`` is written to that file.
 * ``console`` blocks are typed into a shell; what they show must be what comes out. ``$THREAD`` is the last thread.
@@ -123,7 +123,7 @@ class Project:
         if plain:
             done = self._call([sys.executable, "page.py"], AGBOSS_OFFLINE=offline)
             assert done.returncode == 0, f"{page.name}: the program failed\n{done.stdout}{done.stderr}"
-            shown = "\n".join(re.findall(r"^[ \t]*#> ?(.*)$", program, re.MULTILINE))
+            shown = "\n".join(re.findall(r"^[ \t]*# > ?(.*)$", program, re.MULTILINE))
             assert matches(shown, done.stdout), f"{page.name}: shown\n{shown}\nprinted\n{done.stdout}"
         if tests:
             (self.folder / "conftest.py").write_text(_CONFTEST.format(offline=offline), encoding="utf-8")
