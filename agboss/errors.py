@@ -36,6 +36,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelKeyError",
+    "NestedRunError",
     "NestedSyncError",
     "OutputError",
     "RouterError",
@@ -98,7 +99,11 @@ class AppStateError(AgbossError):
     """An App was used after it was closed, or from the wrong place."""
 
 
-class NestedSyncError(AppStateError):
+class NestedRunError(AppStateError):
+    """A running Tern asked for another one that it would keep waiting for ever."""
+
+
+class NestedSyncError(NestedRunError):
     """``execute_sync`` was called from inside a running Tern; it would wait for itself."""
 
 

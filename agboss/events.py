@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+import re
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _can_be_written(cls, value: Any) -> Any:
+        """Lone surrogates have no UTF-8: an event shows them as U+FFFD; the log keeps them as they were."""
+        return _SURROGATE.sub("\ufffd", value) if isinstance(value, str) and not value.isascii() else value
 
     node: str = ""
     """Name of the node that it concerns; empty for the run as a whole."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from agboss.errors import AgbossError, TernCancelledError, TernFailedError, TernTimeoutError
 from agboss.plan import Plan, total
-from agboss.run import LiveTern, RunResult
+from agboss.run import LiveTern, RunResult, one_line
 from agboss.tern import Finished, MemoryReport, RecordRequest
 from agboss.windows import Windows
 from agboss_memory.contract import utc_now
@@ -41,7 +41,7 @@ class Outcome:
         error = self.error
         text = code = ""
         if isinstance(error, AgbossError):
-            text, code = error.message, error.code
+            text, code = one_line(error.message), error.code
         elif error is not None:
             text, code = "The turn was cancelled.", "run.cancelled"
         return RecordRequest(
@@ -135,7 +135,8 @@ def stored_result(plan: Plan, thread: str, tern: Tern) -> RunResult:
         spend=total(tuple(record.usd for record in tern.usage)),
     )
     if tern.status in (TernStatus.FAILED, TernStatus.CANCELLED):
-        error = TernFailedError(
+        kind = _KINDS.get(tern.error_code, TernFailedError)
+        error = kind(
             tern.error_code or "run.failed",
             tern.error or f"turn {tern.number} of thread {thread!r} ended as {tern.status}",
             "the idempotency key belongs to this Tern; use a new key to try again",
@@ -143,6 +144,9 @@ def stored_result(plan: Plan, thread: str, tern: Tern) -> RunResult:
         error.run = result
         raise error
     return result
+
+
+_KINDS: dict[str, type[AgbossError]] = {"run.cancelled": TernCancelledError, "run.timeout": TernTimeoutError}
 
 
 def _output_model(plan: Plan, tern: Tern) -> Any:

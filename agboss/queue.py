@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from agboss.errors import ThreadBusyError
+
+Line: TypeAlias = tuple[str | None, ...]
+"""Names a line. The first part says of what kind, so that no id of one kind can meet one of another."""
+
+
+def thread_line(thread: str) -> Line:
+    """The line of a thread."""
+    return ("thread", thread)
 
 
 @dataclass(slots=True)
@@ -21,12 +30,12 @@ class ThreadQueue:
     """
 
     def __init__(self) -> None:
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[Line, _Line] = {}
 
     def __len__(self) -> int:
         return len(self._lines)
 
-    async def enter(self, key: str, wait: float | None) -> None:
+    async def enter(self, key: Line, wait: float | None) -> None:
         """Wait for one's turn, at most ``wait`` seconds (None = for ever, 0 = not at all). Raises ThreadBusyError."""
         line = self._lines.get(key)
         if line is None:
@@ -35,11 +44,9 @@ class ThreadQueue:
             raise _busy(key, 0)
         line.users += 1
         try:
-            if wait is None or not line.lock.locked():
+            # Whoever is not alone may have to wait, also when the lock is free at this moment.
+            async with asyncio.timeout(wait if line.users > 1 else None):
                 await line.lock.acquire()
-            else:
-                async with asyncio.timeout(wait):
-                    await line.lock.acquire()
         except TimeoutError:
             self._forget(key, line)
             raise _busy(key, wait) from None
@@ -47,22 +54,22 @@ class ThreadQueue:
             self._forget(key, line)
             raise
 
-    def leave(self, key: str) -> None:
+    def leave(self, key: Line) -> None:
         """Let the next one in."""
         line = self._lines[key]
         line.lock.release()
         self._forget(key, line)
 
-    def _forget(self, key: str, line: _Line) -> None:
+    def _forget(self, key: Line, line: _Line) -> None:
         line.users -= 1
         if line.users == 0:
             del self._lines[key]
 
 
-def _busy(key: str, wait: float | None) -> ThreadBusyError:
+def _busy(key: Line, wait: float | None) -> ThreadBusyError:
     return ThreadBusyError(
         "run.thread-busy",
-        f"thread {key!r} is busy with another Tern" + (f" for more than {wait:g} s" if wait else ""),
+        f"{key[0]} {key[-1]!r} is busy with another Tern" + (f" for more than {wait:g} s" if wait else ""),
         "wait for it, raise queue_timeout, or use thread_policy='enqueue'",
-        thread=key,
+        **{key[0] or "thread": key[-1]},
     )

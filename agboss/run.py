@@ -13,16 +13,19 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from agboss.errors import OutputError
+from agboss.events import RunEvent, Warned
 from agboss_memory.messages import Message, Summary, TernStatus, UsageRecord
 from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
 
 if TYPE_CHECKING:
-    from agboss.events import RunEvent
     from agboss.models.meter import Meter
     from agboss.plan import Plan
 
 logger = logging.getLogger("agboss")
+
+LONGEST_CAUSE = 500
+"""Characters of an error that are kept with a Tern or a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,15 @@ class LiveTern:
         """Add a warning; the same line is added once."""
         if text not in self.warnings:
             self.warnings.append(text)
-            logger.warning("thread %s, turn %d: %s", self.thread, self.number, text)
+            logger.warning("thread %s, turn %d: %s", self.thread, self.number, text, extra={"warning": text})
+            if self.emit is not None:
+                self.emit(Warned(text=text))
+
+
+def one_line(text: str) -> str:
+    """``text`` on one line of at most ``LONGEST_CAUSE`` characters: what is shown of an error."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_CAUSE else line[: LONGEST_CAUSE - 1] + "…"
 
 
 def as_answer(value: Any) -> str:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from agboss.agents import AgentView, ViewBuilder
 from agboss.components.settings import RunLimits
 from agboss.container import CURRENT, TernScope
-from agboss.errors import AgbossError
+from agboss.errors import AgbossError, NestedRunError
 from agboss.events import Answered, NodeFinished, NodeStarted, RouteChosen, RunEvent, TernStarted
 from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.models.meter import Meter
 from agboss.outcome import Outcome, answered, conclude, failed, stored_result
 from agboss.plan import Plan
-from agboss.queue import ThreadQueue
-from agboss.run import LiveTern, RunResult
+from agboss.queue import Line, ThreadQueue, thread_line
+from agboss.run import LiveTern, RunResult, one_line
 from agboss.tern import (
     AdmitRequest,
     ChooseRequest,
@@ -30,6 +31,7 @@ from agboss.tern import (
     MemoryRequest,
     Recorded,
     admit,
+    book_rest,
     build_context,
     choose,
     dispatch,
@@ -40,7 +42,7 @@ from agboss.tern import (
 from agboss.windows import Windows
 from agboss_memory.contract import MemoryView, utc_now
 from agboss_memory.messages import Message
-from agboss_memory.stores.contract import Admission, MessagePage, PendingWork, Store
+from agboss_memory.stores.contract import Admission, DaySpend, MessagePage, PendingWork, Store
 
 _NO_BOUND = 2**62
 """Greater than any message number."""
@@ -121,8 +123,9 @@ class RunRequest:
 
 async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     """Run one Tern. Raises typed errors that carry the stored run as ``.run``."""
+    _refuse_own_thread(request)
     lines = _lines(request)
-    entered: list[str] = []
+    entered: list[Line] = []
     try:
         for line in lines:
             await runtime.queue.enter(line, 0 if runtime.policy == "reject" else runtime.queue_timeout)
@@ -133,8 +136,7 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
         scope = TernScope(thread_id=live.thread, meter=live.meter)
         token = CURRENT.set(scope)
         try:
-            await runtime.plan.container.open_tern(scope)
-            outcome = await _to_answer(runtime, request, live)
+            outcome = await _to_answer(runtime, request, live, scope)
             recorded = await record(outcome.to_record(live, runtime.windows))
             if live.emit is not None:
                 live.emit(Answered(answer=outcome.answer, status=outcome.status))
@@ -145,17 +147,31 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
                 return conclude(live, outcome, MemoryReport())
             return conclude(live, outcome, await work)
         finally:
+            scope.ended = True
             CURRENT.reset(token)
     finally:
         for line in reversed(entered):
             runtime.queue.leave(line)
 
 
-def _lines(request: RunRequest) -> tuple[str, ...]:
+def _refuse_own_thread(request: RunRequest) -> None:
+    """A Tern that waits for its own thread would wait for itself."""
+    scope = CURRENT.get()
+    if scope is not None and not scope.ended and scope.thread_id == request.thread:
+        raise NestedRunError(
+            "run.own-thread",
+            f"thread {request.thread!r} was asked for a Tern from inside its running Tern, which would wait for itself",
+            "use another thread, or run it after the Tern has ended",
+            thread=request.thread,
+        )
+
+
+def _lines(request: RunRequest) -> tuple[Line, ...]:
     """What the run waits for within this process: its idempotency key, then its thread."""
+    thread = thread_line(request.thread)
     if request.idempotency_key is None:
-        return (request.thread,)
-    return (repr((request.owner, request.idempotency_key)), request.thread)
+        return (thread,)
+    return (("key", request.owner, request.idempotency_key), thread)
 
 
 async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
@@ -207,12 +223,17 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         emit=request.emit,
         pending=admitted.pending,
     )
-    day = None
-    if plan.limits is not None and plan.limits.per_day != RunLimits():
-        day = await runtime.store.day_spend(plan.name, now.date().isoformat())
-    live.meter = Meter(plan.limits, plan.cost_of, live.warn, day)
+    live.meter = Meter(plan.limits, plan.cost_of, live.warn, await spent_today(runtime, now))
     _note(live)
     return live
+
+
+async def spent_today(runtime: Runtime, now: datetime) -> DaySpend | None:
+    """What the workflow has spent on this UTC day, None when no daily bound needs it."""
+    limits = runtime.plan.limits
+    if limits is None or limits.per_day == RunLimits():
+        return None
+    return await runtime.store.day_spend(runtime.plan.name, now.date().isoformat())
 
 
 def _note(live: LiveTern) -> None:
@@ -226,13 +247,14 @@ def _note(live: LiveTern) -> None:
         live.emit(TernStarted(node=live.start, thread=live.thread, tern=live.number))
 
 
-async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern) -> Outcome:
+async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope) -> Outcome:
     """Walk the flow; whatever happens becomes an outcome that can be stored."""
     timer = asyncio.timeout(request.timeout)
     interrupt = Interrupt(timer)
     try:
         async with timer:
             runtime.running[live.thread] = interrupt
+            await runtime.plan.container.open_tern(scope)
             crashed = tuple(work for work in live.pending if work.attempts == 0)
             if crashed:
                 await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
@@ -325,23 +347,44 @@ async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded, scope:
     """Memory work after the commit. A fault of the store leaves it to the next Tern."""
     fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
     retried = tuple(work for work in live.pending if work.attempts > 0)
+    complete = False
     try:
-        if not (fresh or retried or recorded.due):
-            return MemoryReport()
-        return await update_memory(
-            MemoryRequest(
-                live=live, windows=runtime.windows, work=(*retried, *fresh), due=recorded.due, tern=recorded.tern
+        report = MemoryReport()
+        if fresh or retried or recorded.due:
+            report = await update_memory(
+                MemoryRequest(
+                    live=live,
+                    windows=runtime.windows,
+                    work=(*retried, *fresh),
+                    due=recorded.due,
+                    tern=recorded.tern,
+                    messages=recorded.messages,
+                )
             )
-        )
+        complete = True
+        return report
     except AgbossError as error:
-        live.warn(f"memory work is left to the next turn: {error.message}")
+        live.warn(f"memory work is left to the next turn: {one_line(error.message)}")
         return MemoryReport()
     finally:
-        if scope.exits is not None:
+        await _after_work(live, scope, complete=complete)
+
+
+async def _after_work(live: LiveTern, scope: TernScope, *, complete: bool) -> None:
+    """Book what broken-off work has spent, and leave the Tern's resources. The Tern is stored: faults are told."""
+    if not complete:
+        try:
+            await book_rest(live)
+        except AgbossError as error:
+            live.warn(f"the cost of memory work could not be stored: {one_line(error.message)}")
+    if scope.exits is not None:
+        try:
             await scope.exits.aclose()
+        except Exception as error:
+            live.warn(f"a resource of the turn could not be closed: {one_line(f'{type(error).__name__}: {error}')}")
 
 
-async def _release_after(runtime: Runtime, work: Coroutine[Any, Any, MemoryReport], lines: tuple[str, ...]) -> None:
+async def _release_after(runtime: Runtime, work: Coroutine[Any, Any, MemoryReport], lines: tuple[Line, ...]) -> None:
     """Finish memory work of a run that has returned, then let the thread's next Tern in."""
     try:
         await work

@@ -50,50 +50,51 @@ class Windows:
             self._entries.popitem(last=False)
         return window
 
-    def after_commit(self, thread: str, version: int, tern: Tern, blocks: tuple[Block, ...]) -> None:
-        """Take a finished Tern into the window."""
+    def after_commit(
+        self, thread: str, version: int, tern: Tern, planned: tuple[Block, ...], due: tuple[Block, ...]
+    ) -> None:
+        """Take a finished Tern into the window, with the blocks that it began and all that are due now."""
         entry = self._entries.get(thread)
         if entry is None:
             return
         window = entry.window
         terns = (*window.terns, tern)[-self.spec.terns :] if self.spec.terns else ()
-        planned = blocks[-1].last if blocks else window.planned_to
-        held = window.blocks if not blocks else merge_blocks(window.blocks, blocks, terns)
-        entry.window = replace(window, terns=terns, blocks=held, planned_to=planned)
+        begun = tuple(replace(block, state="open") for block in planned)
+        held = merge_blocks(window.blocks, (*begun, *due), terns) if begun or due else window.blocks
+        planned_to = max((window.planned_to, *(block.last for block in planned)))
+        entry.window = replace(window, terns=terns, blocks=held, planned_to=planned_to)
         entry.version = version
 
-    def after_summary(self, thread: str, summary: Summary, block: Block) -> None:
-        """Take a new summary into the window."""
-        entry = self._entries.get(thread)
-        if entry is None:
-            return
-        window = entry.window
-        summaries = (*window.summaries, summary)
-        ordered = tuple(sorted(summaries, key=lambda item: item.last))
-        kept = ordered[-self.spec.summaries :] if self.spec.summaries else ()
-        entry.window = replace(
-            window,
-            summaries=kept,
-            blocks=merge_blocks(window.blocks, (block,), window.terns),
-        )
-        entry.version += 1
-
-    def after_block(self, thread: str, block: Block) -> None:
-        """Take a block's new state into the window."""
+    def after_summary(self, thread: str, window: Window, summary: Summary, block: Block) -> Window:
+        """Take a new summary into the thread's window, or into ``window`` when none is held; gives the new one."""
         entry = self._entries.get(thread)
         if entry is not None:
-            blocks = merge_blocks(entry.window.blocks, (block,), entry.window.terns)
-            entry.window = replace(entry.window, blocks=blocks)
-            entry.version += 1
+            window = entry.window
+        ordered = tuple(sorted((*window.summaries, summary), key=lambda item: item.last))
+        changed = replace(
+            window,
+            summaries=ordered[-self.spec.summaries :] if self.spec.summaries else (),
+            blocks=merge_blocks(window.blocks, (block,), window.terns),
+        )
+        return _put(entry, changed)
 
-    def current(self, thread: str) -> Window | None:
-        """The window as it is held, None when it is not."""
+    def after_block(self, thread: str, window: Window, block: Block) -> Window:
+        """Take a block's new state into the thread's window, or into ``window`` when none is held; gives the new one."""
         entry = self._entries.get(thread)
-        return None if entry is None else entry.window
+        if entry is not None:
+            window = entry.window
+        return _put(entry, replace(window, blocks=merge_blocks(window.blocks, (block,), window.terns)))
 
     def drop(self, thread: str) -> None:
         """Forget a thread's window."""
         self._entries.pop(thread, None)
+
+
+def _put(entry: Held | None, window: Window) -> Window:
+    if entry is not None:
+        entry.window = window
+        entry.version += 1
+    return window
 
 
 def merge_blocks(held: tuple[Block, ...], new: tuple[Block, ...], terns: tuple[Tern, ...]) -> tuple[Block, ...]:

@@ -44,11 +44,6 @@ class FitRequest:
     fixed: tuple[str, ...] = ()
     budget: Budget
 
-    @property
-    def characters(self) -> int:
-        """How much there is to count."""
-        return sum(map(len, (*self.fixed, *_texts(self))))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
@@ -65,6 +60,15 @@ class Fitted:
     added: tuple[Message, ...]
 
 
+def surely_fits(request: FitRequest) -> bool:
+    """Whether nothing has to be counted: the window is unknown, or there are fewer bytes than it has tokens."""
+    budget = request.budget
+    if budget.window is None or budget.counter is None:
+        return True
+    most = sum(map(_most_tokens, (*request.fixed, *_texts(request))))
+    return most + (1 + len(request.added)) * PER_MESSAGE + budget.reply_reserve <= budget.window
+
+
 def fit(request: FitRequest) -> Fitted:
     """Leave out and cut until the request fits. Does nothing when the window is unknown.
 
@@ -73,12 +77,9 @@ def fit(request: FitRequest) -> Fitted:
     """
     budget = request.budget
     as_is = Fitted(view=request.view, task=request.task, added=request.added)
-    if budget.window is None or budget.counter is None:
+    if budget.window is None or budget.counter is None or surely_fits(request):
         return as_is
-    texts = [*request.fixed, *_texts(request)]
     messages = 1 + len(request.added)
-    if sum(map(_most_tokens, texts)) + messages * PER_MESSAGE + budget.reply_reserve <= budget.window:
-        return as_is
     counter = budget.counter
     fixed = sum(counter.count(list(request.fixed))) + budget.reply_reserve
     room = budget.window - fixed - messages * PER_MESSAGE

@@ -7,6 +7,7 @@ that its content cannot close.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +16,12 @@ from agboss_memory.contract import MemoryView
 from agboss_memory.messages import Message, Summary, Tern, TernStatus
 
 RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task"]
-_FENCE_LIKE = re.compile(r"<(?=[\s/\\]*(?:summary|recalled|result)\b)", re.IGNORECASE)
+FENCES = ("summary", "recalled", "result")
+"""Tags between which text from a model or from elsewhere stands."""
+
+_OPENING = re.compile("[<\uff1c\ufe64\u2039\u3008\u27e8\u276e\u2329]")
+_REACH = 64
+"""Characters behind a bracket that are searched for the name of a tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +44,27 @@ class Row:
 def fence(tag: str, text: str, attributes: str = "") -> str:
     """``text`` between tags, with anything in it that looks like such a tag disarmed."""
     opening = f"<{tag} {attributes}>" if attributes else f"<{tag}>"
-    return f"{opening}\n{_FENCE_LIKE.sub('&lt;', text)}\n</{tag}>\n"
+    return f"{opening}\n{disarmed(text)}\n</{tag}>\n"
+
+
+def disarmed(text: str) -> str:
+    """``text`` with the bracket of everything that reads like a fence written as ``&lt;``.
+
+    What reads like one to a model is wider than what is equal to one: other brackets, spaces and slashes before the
+    name, invisible characters inside it, letters of another width or case.
+    """
+    return _OPENING.sub(lambda found: "&lt;" if _reads_like_fence(text, found.end()) else found[0], text)
+
+
+def _reads_like_fence(text: str, start: int) -> bool:
+    behind = text[start : start + _REACH]
+    if behind.isascii() and behind.isprintable():
+        visible = behind.lower()
+    else:
+        folded = unicodedata.normalize("NFKD", behind).casefold()
+        visible = "".join(letter for letter in folded if unicodedata.category(letter)[0] not in "CM")
+    name = re.match(r"[\W_]*([^\W_]+)", visible)
+    return name is not None and name[1] in FENCES
 
 
 def turn_text(tern: Tern) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from agboss.components.agent import ToolUse
 from agboss.components.tool import ToolContext, ToolParameter, ToolSpec
@@ -91,8 +92,11 @@ def as_text(result: Any) -> str:
     if result is None:
         return "done"
     if isinstance(result, BaseModel):
-        return result.model_dump_json()
-    return to_json(result, fallback=str).decode()
+        result = result.model_dump()
+    try:
+        return to_json(result, fallback=str).decode()
+    except PydanticSerializationError:  # lone surrogates have no UTF-8; as escapes they are kept
+        return json.dumps(result, default=str)
 
 
 def capped(text: str, limit: int) -> str:

@@ -194,7 +194,7 @@ class App:
             timeout=timeout,
         )
         request = make_request(self.name, self._lifecycle.assembly.graph, start, input, arguments)
-        return RunStream(self._lifecycle, request, direct_agents(self._lifecycle))
+        return RunStream(self._lifecycle, request, direct_agents(self._lifecycle.assembly.graph))
 
     def execute_sync(self, start: Any = None, input: Any = None, **arguments: Any) -> RunResult:
         """``execute`` from a script, through one portal thread. Also works while an event loop runs in this thread.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from agboss.agents import AgentPlan
@@ -10,9 +10,11 @@ from agboss.app.request import check_id
 from agboss.container import CURRENT, TernScope
 from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.models.meter import Meter
+from agboss.queue import thread_line
 from agboss.run import LiveTern
-from agboss.runner import Runtime
+from agboss.runner import Runtime, spent_today
 from agboss.tern import ContextRequest, build_context, compact_block
+from agboss.units import new_id
 from agboss_memory.compaction import PER_TERN, plan_blocks
 from agboss_memory.contract import CompressReport, LeftOut, MemoryView, utc_now
 from agboss_memory.messages import Block, Summary
@@ -121,7 +123,7 @@ class AppMemory:
             left_out=left_out(built.view, state.info.terns),
             total_tokens=sum(counts),
             token_counter=counter.name,
-            context_window=plan.model.spec.context_window,
+            context_window=plan.model.window,
         )
 
     async def compact(self, thread: str, *, owner: str | None = None) -> CompressReport:
@@ -136,10 +138,10 @@ class AppMemory:
         plan = runtime.plan.compaction
         await self._lock(runtime, thread)
         try:
-            state = await self._state(runtime, thread, owner)
+            state = await self._idle(runtime, thread, owner)
             if plan is None:
                 return CompressReport()
-            live = self._carrier(runtime, state)
+            live = await self._carrier(runtime, state)
             written: list[Summary] = []
             token = CURRENT.set(TernScope(thread_id=thread, meter=live.meter))
             try:
@@ -150,7 +152,7 @@ class AppMemory:
                 CURRENT.reset(token)
                 runtime.windows.drop(thread)
         finally:
-            runtime.queue.leave(thread)
+            runtime.queue.leave(thread_line(thread))
         turns = sum(summary.last - summary.first + 1 for summary in written)
         return CompressReport(compressed_messages=turns, summaries=tuple(written))
 
@@ -164,14 +166,14 @@ class AppMemory:
         runtime = await self._lifecycle.runtime()
         await self._lock(runtime, thread)
         try:
-            state = await self._state(runtime, thread, owner)
+            state = await self._idle(runtime, thread, owner)
             active = await runtime.store.summaries(state.key)
             if not active:
                 return None
             return await runtime.store.retire(state.key, active[-1].id, utc_now())
         finally:
             runtime.windows.drop(thread)
-            runtime.queue.leave(thread)
+            runtime.queue.leave(thread_line(thread))
 
     async def summaries(
         self, thread: str, *, owner: str | None = None, all_states: bool = False
@@ -181,13 +183,18 @@ class AppMemory:
         state = await self._state(runtime, thread, owner)
         return await runtime.store.summaries(state.key, all_states=all_states)
 
+    async def _idle(self, runtime: Runtime, thread: str, owner: str | None) -> ThreadState:
+        """The thread, in which no process runs a Tern. Raises ThreadBusyError."""
+        state = await self._state(runtime, thread, owner)
+        if state.info.running:
+            raise _busy(thread)
+        return state
+
     async def _lock(self, runtime: Runtime, thread: str) -> None:
         check_id("thread", thread)
         if thread in runtime.running:
-            raise ThreadBusyError(
-                "run.thread-busy", f"a Tern is running in thread {thread!r}", "wait for it, or cancel it"
-            )
-        await runtime.queue.enter(thread, runtime.queue_timeout)
+            raise _busy(thread)
+        await runtime.queue.enter(thread_line(thread), runtime.queue_timeout)
 
     async def _catch_up(self, runtime: Runtime, state: ThreadState, every: int) -> tuple[Block, ...]:
         """Blocks to summarise now: due and skipped ones, then those that were never planned."""
@@ -209,7 +216,7 @@ class AppMemory:
             return ()
         return await runtime.store.messages(state.key, MessagePage(agent=plan.name, limit=plan.reach.messages))
 
-    def _carrier(self, runtime: Runtime, state: ThreadState) -> LiveTern:
+    async def _carrier(self, runtime: Runtime, state: ThreadState) -> LiveTern:
         """The newest Tern as the one that carries the work's cost."""
         live = LiveTern(
             plan=runtime.plan,
@@ -226,7 +233,9 @@ class AppMemory:
             started_at=utc_now(),
             window=state.window,
         )
-        live.meter = Meter(runtime.plan.limits, runtime.plan.cost_of, live.warn)
+        day = await spent_today(runtime, live.started_at)
+        prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
+        live.meter = Meter(runtime.plan.limits, runtime.plan.cost_of, live.warn, day, prefix)
         return live
 
     def _agent(self, runtime: Runtime, agent: str | None) -> AgentPlan:
@@ -239,18 +248,33 @@ class AppMemory:
         raise InvalidInputError("memory.which-agent", what, "name one of: " + ", ".join(agents))
 
 
+def _busy(thread: str) -> ThreadBusyError:
+    return ThreadBusyError("run.thread-busy", f"a Tern is running in thread {thread!r}", "wait for it, or cancel it")
+
+
 def left_out(view: MemoryView, terns: int) -> tuple[LeftOut, ...]:
-    """Ranges of turns 1..``terns`` that the view shows neither raw nor in a summary, oldest first."""
-    shown = sorted(
-        [(tern.number, tern.number) for tern in view.history]
-        + [(summary.first, summary.last) for summary in view.summaries]
-    )
+    """Ranges of turns 1..``terns`` that the view shows neither raw nor in a summary, oldest first.
+
+    What the view names itself keeps its reason; the rest is beyond the reach of the strategy.
+    """
+    shown = {tern.number for tern in view.history}
+    for summary in view.summaries:
+        shown.update(range(summary.first, summary.last + 1))
+    reasons = {
+        number: named.reason
+        for named in view.left_out
+        if named.unit == "turns"
+        for number in range(max(named.first, 1), min(named.last, terns) + 1)
+    }
     gaps: list[LeftOut] = []
-    next_turn = 1
-    for first, last in (*shown, (terns + 1, terns + 1)):
-        if first > next_turn:
-            gaps.append(LeftOut(first=next_turn, last=first - 1, reason="beyond_reach"))
-        next_turn = max(next_turn, last + 1)
+    for number in range(1, terns + 1):
+        if number in shown:
+            continue
+        reason = reasons.get(number, "beyond_reach")
+        if gaps and gaps[-1].last == number - 1 and gaps[-1].reason == reason:
+            gaps[-1] = replace(gaps[-1], last=number)
+        else:
+            gaps.append(LeftOut(first=number, last=number, reason=reason))
     return tuple(gaps)
 
 

@@ -49,7 +49,7 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
         idempotency_key=arguments.idempotency_key,
         start=spec.name,
         value=value,
-        task=value.model_dump_json() if isinstance(value, BaseModel) else value,
+        task=_task(spec, value),
         metadata=_metadata_json(arguments.metadata),
         timeout=arguments.timeout,
     )
@@ -127,6 +127,17 @@ def _value(spec: StartSpec, value: Any) -> Any:
         problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:5])
         raise InvalidInputError(
             "run.invalid-input", f"start {spec.name!r}: no valid {model.__name__}: {problems}", "correct the input"
+        ) from error
+
+
+def _task(spec: StartSpec, value: Any) -> str:
+    if not isinstance(value, BaseModel):
+        return value
+    try:
+        return value.model_dump_json()
+    except PydanticSerializationError as error:
+        raise InvalidInputError(
+            "run.invalid-input", f"start {spec.name!r}: the input is not JSON-ready: {error}", "correct the input"
         ) from error
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from agboss.errors import AgbossError, AppStateError
 from agboss.events import Answered, Ended, Failed, RunEvent, TernStarted, TextDelta
+from agboss.flow import Graph
 from agboss.run import RunResult
 from agboss.runner import RunRequest, run_tern
 
@@ -125,9 +126,9 @@ class RunStream:
         self._events.put_nowait(None)
 
 
-def direct_agents(lifecycle: Lifecycle) -> frozenset[str]:
+def direct_agents(graph: Graph) -> frozenset[str]:
     """Agents whose answer can only be the Tern's answer: a finish follows them by a plain edge."""
-    nodes = lifecycle.assembly.graph.nodes
+    nodes = graph.nodes
     return frozenset(
         name
         for name, node in nodes.items()

@@ -20,6 +20,7 @@ class TernScope:
         agent_model: The model specification of the agent that runs, None outside an agent.
         instances: Objects of Tern scope, by key.
         exits: Async resources of Tern scope, left when the Tern ends.
+        ended: Whether the Tern is over; work that it started may still see the scope.
     """
 
     thread_id: str
@@ -27,6 +28,7 @@ class TernScope:
     agent_model: Any = None
     instances: dict[Any, Any] = field(default_factory=dict[Any, Any])
     exits: AsyncExitStack | None = None
+    ended: bool = False
 
 
 CURRENT: ContextVar[TernScope | None] = ContextVar("agboss_tern", default=None)

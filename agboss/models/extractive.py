@@ -51,7 +51,7 @@ _ASKING = re.compile(
     r"has|have|had)(?:['’]s)?\b(?!\s*:)",
     re.IGNORECASE,
 )
-_RANK = {"user": 2, "summary": 2, "result": 1, "assistant": 0}
+_RANK = {"user": 2, "summary": 2, "recalled": 2, "result": 1, "assistant": 0}
 
 
 class ExtractiveModel:
@@ -123,7 +123,13 @@ def _best(wanted: frozenset[str], statements: tuple[Statement, ...]) -> Statemen
 
 def _quote(statement: Statement) -> str:
     summary = f"From the summary of turns {statement.turns}" if statement.turns else "From the summary"
-    lead = {"user": "You said", "summary": summary, "result": "An earlier step said", "assistant": "I answered"}
+    lead = {
+        "user": "You said",
+        "summary": summary,
+        "recalled": "I recall",
+        "result": "An earlier step said",
+        "assistant": "I answered",
+    }
     return f'{lead[statement.speaker]}: "{shorten(statement.text, _QUOTE_CHARS)}"'
 
 

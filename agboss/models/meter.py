@@ -41,16 +41,23 @@ class Meter:
         cost_of: Prices a call.
         day: What the workflow spent today before this Tern, None when no daily bound needs it.
         warn: Receives one-line warnings.
+        prefix: Begins every booking key; for work that is booked on a Tern by somebody else than its run.
     """
 
     def __init__(
-        self, limits: Limits | None, cost_of: CostOf, warn: Callable[[str], None], day: DaySpend | None = None
+        self,
+        limits: Limits | None,
+        cost_of: CostOf,
+        warn: Callable[[str], None],
+        day: DaySpend | None = None,
+        prefix: str = "",
     ) -> None:
         self._run = limits.per_run if limits is not None else None
         self._day = limits.per_day if limits is not None and day is not None else None
         self._before = day or DaySpend()
         self._cost_of = cost_of
         self._warn = warn
+        self._prefix = prefix
         self._keys: dict[str, int] = {}
         self._tally = _Tally()
         self._unknown: set[str] = set()
@@ -158,7 +165,7 @@ class Meter:
     def _key(self, stem: str) -> str:
         count = self._keys.get(stem, 0) + 1
         self._keys[stem] = count
-        return f"{stem}.{count}"
+        return f"{self._prefix}{stem}.{count}"
 
 
 def record_of(spec: ModelSpec, request: ModelRequest, usage: ModelUsage, cost_of: CostOf) -> UsageRecord:

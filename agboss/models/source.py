@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agboss.components.settings import ModelSpec
+from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest
 from agboss.models.resolve import ModelCatalog
 
@@ -76,9 +77,12 @@ class ModelHandle:
 
     @property
     def window(self) -> int | None:
-        """Context window in tokens, None when unknown."""
+        """Context window in tokens, None when unknown. A view can be shown although its model cannot be opened."""
         if self._window is _UNASKED:
-            own: int | None = self.spec.context_window or getattr(self.open(), "context_window", None)
+            try:
+                own: int | None = self.spec.context_window or getattr(self.open(), "context_window", None)
+            except (ModelError, MissingExtraError):
+                return self._catalog.window(self.spec)
             self._window = own or (self._catalog.window(self.spec) if self._source is None else None)
         return self._window
 

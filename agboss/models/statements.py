@@ -1,7 +1,8 @@
 """What a view says, sentence by sentence: who stated it, and whether it can be quoted.
 
 The layout is that of turn memory: ``Earlier turns:`` with fenced summaries, ``Previous turns:`` with ``Q:`` and ``A:``
-lines, ``Results so far:``, then ``Task:``. Plain conversations (window memory) are read message by message.
+lines, ``Recalled:`` and ``Results so far:`` with fenced texts, then ``Task:``. Plain conversations (window memory) are
+read message by message.
 """
 
 from __future__ import annotations
@@ -14,20 +15,30 @@ from typing import Any, Literal, cast
 
 from agboss_memory.messages import Message
 
-Speaker = Literal["user", "summary", "result", "assistant"]
+Speaker = Literal["user", "summary", "recalled", "result", "assistant"]
 
 EARLIER = "Earlier turns:"
 PREVIOUS = "Previous turns:"
+RECALLED = "Recalled:"
 RESULTS = "Results so far:"
 TASK = "Task:"
 TO_SUMMARISE = "Turns to summarise:"
 BEFORE = "Turns before (context only):"
 
-QUOTING = ('You said: "', "From the summary", 'An earlier step said: "', 'I answered: "', "I find nothing", "Noted:")
+QUOTING = (
+    'You said: "',
+    "From the summary",
+    'I recall: "',
+    'An earlier step said: "',
+    'I answered: "',
+    "I find nothing",
+    "Noted:",
+)
 """How the extractive model's own answers begin; they are never quoted again."""
 
-_HEADINGS = (EARLIER, PREVIOUS, RESULTS, TO_SUMMARISE, BEFORE)
+_HEADINGS = (EARLIER, PREVIOUS, RECALLED, RESULTS, TO_SUMMARISE, BEFORE)
 _OPEN, _CLOSE = "<summary", "</summary>"
+_FENCES = ("<recalled", "</recalled>", "<result", "</result>")
 _RANGE = re.compile(r'"([^"]*)"')
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?!\s|$)[^.!?。！？\n]+)*[.!?。！？]*[\"')\]]*")
 _STATUS = re.compile(r"^\[(failed|guarded|cancelled|paused|running)\]", re.IGNORECASE)
@@ -145,8 +156,14 @@ def _of_message(message: Message) -> Iterator[Statement]:
 def _of_sections(past: str) -> Iterator[Statement]:
     summaries, rest = _unfenced(past)
     yield from summaries
+    yield from _stated(_inside(_section(rest, RECALLED) or ""), "recalled")
     yield from _of_pairs(_pairs(_section(rest, PREVIOUS) or ""))
-    yield from _answered(_section(rest, RESULTS) or "", "result")
+    yield from _answered(_inside(_section(rest, RESULTS) or ""), "result")
+
+
+def _inside(section: str) -> str:
+    """A section without the lines of its fences, which nobody said."""
+    return "\n".join(line for line in section.split("\n") if not line.startswith(_FENCES))
 
 
 def _section(text: str, heading: str) -> str | None:

@@ -12,7 +12,7 @@ from agboss.tern.choose import Choice, ChooseRequest, choose
 from agboss.tern.dispatch import Dispatched, DispatchRequest, dispatch
 from agboss.tern.finish import Finished, FinishRequest, finish
 from agboss.tern.record import Recorded, RecordRequest, record
-from agboss.tern.update_memory import MemoryReport, MemoryRequest, compact_block, update_memory
+from agboss.tern.update_memory import MemoryReport, MemoryRequest, book_rest, compact_block, update_memory
 
 __all__ = [
     "AdmitRequest",
@@ -30,6 +30,7 @@ __all__ = [
     "RecordRequest",
     "Recorded",
     "admit",
+    "book_rest",
     "build_context",
     "choose",
     "compact_block",

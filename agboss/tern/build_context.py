@@ -11,11 +11,10 @@ from agboss.agents import AgentPlan
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
 from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
-from agboss_memory.fit import FitRequest, Fitted, fit
+from agboss_memory.fit import FitRequest, Fitted, fit, surely_fits
 from agboss_memory.messages import Message
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
-from agboss_memory.tokens import OFFLOAD_CHARACTERS, load_counter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,28 +85,18 @@ async def build_context(request: ContextRequest) -> BuiltContext:
     )
     if view.system_addendum:
         system = f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
-    fitted = await _fit(
-        FitRequest(
-            agent=agent.name,
-            view=view,
-            task=request.task,
-            results=request.results,
-            added=request.added,
-            fixed=(system, *agent.schema_texts),
-            budget=_budget(request),
-        )
+    asked = FitRequest(
+        agent=agent.name,
+        view=view,
+        task=request.task,
+        results=request.results,
+        added=request.added,
+        fixed=(system, *agent.schema_texts),
+        budget=_budget(request),
     )
+    # Counting long texts, and loading a vocabulary before, would hold up the event loop.
+    fitted = fit(asked) if surely_fits(asked) else await asyncio.to_thread(fit, asked)
     return BuiltContext(view=fitted.view, system=system, messages=_messages(fitted, request))
-
-
-async def _fit(request: FitRequest) -> Fitted:
-    """Fit off the event loop when there is much to count, and never load a vocabulary on it."""
-    if request.budget.window is None or request.budget.counter is None:
-        return fit(request)
-    await load_counter(request.budget.counter)
-    if request.characters <= OFFLOAD_CHARACTERS:
-        return fit(request)
-    return await asyncio.to_thread(fit, request)
 
 
 def _budget(request: ContextRequest) -> Budget:

@@ -44,9 +44,10 @@ class RecordRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The stored Tern, the blocks that are due now, and the strategies whose update is due."""
+    """The stored Tern, its messages, the blocks that are due now, and the strategies whose update is due."""
 
     tern: Tern
+    messages: tuple[Message, ...]
     due: tuple[Block, ...]
     strategies: tuple[str, ...]
 
@@ -77,13 +78,14 @@ async def record(request: RecordRequest) -> Recorded:
     strategies = tuple(item.name for item in plan.strategies.values() if item.updates) if heard else ()
     every = 0 if plan.compaction is None else plan.compaction.every
     blocks = plan_blocks(live.window.planned_to, live.number, every) if every else ()
+    messages = closed(live.messages)
     committed = await live.store.commit(
         Commit(
             key=live.key,
             fence=live.fence,
             tern=tern,
             now=request.now,
-            messages=closed(live.messages),
+            messages=messages,
             usage=live.meter.take(),
             blocks=blocks,
             strategies=strategies,
@@ -91,9 +93,8 @@ async def record(request: RecordRequest) -> Recorded:
             tool_calls=live.meter.tool_calls,
         )
     )
-    changed = {block.last: block for block in (*blocks, *committed.due)}
-    request.windows.after_commit(live.thread, committed.version, tern, tuple(changed.values()))
-    return Recorded(tern=tern, due=committed.due, strategies=strategies)
+    request.windows.after_commit(live.thread, committed.version, tern, blocks, committed.due)
+    return Recorded(tern=tern, messages=messages, due=committed.due, strategies=strategies)
 
 
 def closed(messages: list[Message]) -> tuple[Message, ...]:

@@ -10,7 +10,7 @@ from agboss.errors import AgbossError, CompactionError
 from agboss.events import Compacted
 from agboss.models.chat import ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
-from agboss.run import CompactionReport, LiveTern
+from agboss.run import CompactionReport, LiveTern, one_line
 from agboss.windows import Windows
 from agboss_memory.compaction import PER_TERN, PROMPT_HASH, SummaryTask, after_failure, summarise
 from agboss_memory.contract import MemoryTurn, utc_now
@@ -40,6 +40,7 @@ class MemoryRequest:
         work: Updates that are due, oldest first.
         due: Blocks that are due, oldest first.
         tern: The Tern just recorded, None when only older work is repaired.
+        messages: What the agents said in it, as it was recorded.
     """
 
     live: LiveTern
@@ -47,6 +48,7 @@ class MemoryRequest:
     work: tuple[PendingWork, ...] = ()
     due: tuple[Block, ...] = ()
     tern: Tern | None = None
+    messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +99,19 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
         fate = "given up" if last else "tried again at the next turn"
         live.warn(
             f"strategy {work.strategy!r} failed in update_memory for turn {work.tern} "
-            f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {type(error).__name__}: {error}"
+            f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {one_line(f'{type(error).__name__}: {error}')}"
         )
-        await _settle_work(live, replace(work, attempts=attempts), done=last)
+        await _settle_work(live, work, done=last)
         return
     live.meter.book_update(work.strategy, reported)
     await _settle_work(live, work, done=True)
+
+
+async def book_rest(live: LiveTern) -> None:
+    """Book what the work has spent and no write has taken. Booking is idempotent, so all of it is offered again."""
+    usage = tuple(live.meter.booked)
+    if usage:
+        await live.store.settle(MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), usage=usage))
 
 
 async def _settle_work(live: LiveTern, work: PendingWork, *, done: bool) -> None:
@@ -114,8 +123,7 @@ async def _settle_work(live: LiveTern, work: PendingWork, *, done: bool) -> None
 async def _turn(request: MemoryRequest, work: PendingWork, plan: StrategyPlan) -> MemoryTurn:
     live = request.live
     if request.tern is not None and request.tern.number == work.tern:
-        tern, said = request.tern, tuple(live.messages)
-        tern = replace(tern, usage=live.meter.usage)
+        tern, said = replace(request.tern, usage=live.meter.usage), request.messages
     else:
         page = TernPage(after=work.tern - 1, before=work.tern + 1, limit=1)
         tern = (await live.store.terns(live.key, page))[0]
@@ -126,7 +134,7 @@ async def _turn(request: MemoryRequest, work: PendingWork, plan: StrategyPlan) -
         agent=tern.agent,
         tern=tern,
         messages=tuple(message for message in said if message.agent in plan.agents),
-        idempotency_key=f"{live.thread}/{work.tern}/{work.strategy}",
+        idempotency_key=f"{live.plan.name}/{live.key}/{live.thread}/{work.tern}/{work.strategy}",
     )
 
 
@@ -160,8 +168,7 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
             usage=live.meter.take(),
         )
     )
-    windows.after_summary(live.thread, summary, replace(block, state="done", error=""))
-    live.window = windows.current(live.thread) or live.window
+    live.window = windows.after_summary(live.thread, live.window, summary, replace(block, state="done", error=""))
     active = min(len(live.window.summaries), plan.keep)
     if live.emit is not None:
         live.emit(
@@ -176,8 +183,9 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
 
 
 async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tuple[str, int]:
-    width = block.last - block.first + 1
-    page = TernPage(after=max(0, block.first - 1 - width), before=block.last + 1, limit=2 * width)
+    before = next((item.first for item in live.window.blocks if item.last == block.first - 1), block.first - plan.every)
+    after = max(0, before - 1)
+    page = TernPage(after=after, before=block.last + 1, limit=block.last - after)
     terns = [tern for tern in await live.store.terns(live.key, page) if tern.status.finished]
     task = SummaryTask(
         terns=[tern for tern in terns if tern.number >= block.first],
@@ -207,16 +215,17 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
 
 async def _failed(live: LiveTern, windows: Windows, block: Block, error: Exception) -> CompactionError:
     """Record the failed try; gives the error to raise."""
-    cause = error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}"
+    cause = one_line(error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}")
     after = after_failure(block, cause)
     fate = "skipped" if after.state == "skipped" else "tried again after the next turn"
     live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
     await live.store.settle(
         MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), block=after, usage=live.meter.take())
     )
-    windows.after_block(live.thread, after)
-    live.window = windows.current(live.thread) or live.window
-    code = error.code if isinstance(error, CompactionError) else "compaction.failed"
+    live.window = windows.after_block(live.thread, live.window, after)
+    code, hint = "compaction.failed", "see __cause__; the turns stay raw, 'memory compact' tries again"
+    if isinstance(error, CompactionError):
+        code, hint = error.code, error.hint or hint
     return CompactionError(
-        code, f"turns {span(block.first, block.last)} could not be summarised: {cause}", "", block=after
+        code, f"turns {span(block.first, block.last)} could not be summarised: {cause}", hint, block=after
     )

@@ -28,6 +28,15 @@ PROMPT_HASH = hashlib.sha256((INSTRUCTIONS + SHORTER).encode()).hexdigest()[:16]
 
 CUT = " [... cut to fit the summariser's window]"
 
+UNKNOWN_WINDOW = 32_768
+"""Tokens that a summariser is taken to read when nothing is known of it, so that no input is without a bound."""
+
+LEAST_SHARE = 32
+"""Tokens below which single texts are not cut any further."""
+
+PER_MESSAGE = 4
+"""Tokens that a provider adds around each message."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryTask:
@@ -37,7 +46,7 @@ class SummaryTask:
         terns: The block, oldest first.
         before: Raw Terns of the block before, as context only.
         max_tokens: Longest summary in tokens.
-        window: The summariser's own window in tokens, None when unknown.
+        window: The summariser's own window in tokens, None when unknown: ``UNKNOWN_WINDOW``.
     """
 
     terns: Sequence[Tern]
@@ -59,12 +68,14 @@ async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple
     """
     await load_counter(counter)
     system = INSTRUCTIONS.format(max_tokens=task.max_tokens)
-    prompt = await asyncio.to_thread(fitted_prompt, task, counter, len(system) // 3) if task.window else prompt_of(task)
+    prompt = await asyncio.to_thread(fitted_prompt, task, counter, (system,))
     text = (await ask(system, [("user", prompt)])).strip()
     tokens = await _accept(task, text, counter)
     if tokens > task.max_tokens:
         again = SHORTER.format(tokens=tokens, max_tokens=task.max_tokens)
-        text = (await ask(system, [("user", prompt), ("assistant", text), ("user", again)])).strip()
+        first = await asyncio.to_thread(counter.truncate, text, _reply_room(task))
+        prompt = await asyncio.to_thread(fitted_prompt, task, counter, (system, first, again))
+        text = (await ask(system, [("user", prompt), ("assistant", first), ("user", again)])).strip()
         tokens = await _accept(task, text, counter)
     if tokens > task.max_tokens:
         raise CompactionError(
@@ -94,32 +105,49 @@ def prompt_of(task: SummaryTask) -> str:
     return before + "Turns to summarise:\n" + "".join(turn_text(tern) for tern in task.terns)
 
 
-def fitted_prompt(task: SummaryTask, counter: TokenCounter, overhead: int) -> str:
-    """The prompt, shortened until it fits the summariser's own window.
+def fitted_prompt(task: SummaryTask, counter: TokenCounter, fixed: Sequence[str]) -> str:
+    """The prompt, shortened until it and the ``fixed`` texts fit the summariser's own window.
 
-    First the context goes, then the longest texts are cut with a visible mark. The log is not touched.
+    First the context goes, then the longest texts are cut with a visible mark, at last the whole. The log is not
+    touched.
     """
+    used = sum(counter.count(list(fixed))) + PER_MESSAGE * (len(fixed) + 1)
+    room = max(_window(task) - _reply_room(task) - used, 1)
     prompt = prompt_of(task)
-    if task.window is None:
-        return prompt
-    room = max(task.window - 2 * task.max_tokens - overhead, task.max_tokens)
     if counter.count([prompt])[0] <= room:
         return prompt
     task = replace(task, before=())
     share = room
-    while counter.count([prompt := prompt_of(task)])[0] > room and share > 1:
+    while counter.count([prompt := prompt_of(task)])[0] > room and share > LEAST_SHARE:
         share = share // 2
         task = replace(task, terns=[_cut(tern, share, counter) for tern in task.terns])
-    return prompt
+    return _cut_text(prompt, room, counter)
+
+
+def _window(task: SummaryTask) -> int:
+    return UNKNOWN_WINDOW if task.window is None else task.window
+
+
+def _reply_room(task: SummaryTask) -> int:
+    """Tokens kept free for an answer: twice what is allowed, so that one that is too long can be seen whole."""
+    return min(2 * task.max_tokens, _window(task) // 4)
 
 
 def _cut(tern: Tern, share: int, counter: TokenCounter) -> Tern:
-    return replace(tern, task=_cut_text(tern.task, share, counter), answer=_cut_text(tern.answer, share, counter))
+    return replace(
+        tern,
+        task=_cut_text(tern.task, share, counter),
+        answer=_cut_text(tern.answer, share, counter),
+        error=_cut_text(tern.error, share, counter),
+    )
 
 
 def _cut_text(text: str, share: int, counter: TokenCounter) -> str:
-    prefix = counter.truncate(text.removesuffix(CUT), share)
-    return text if prefix == text else prefix + CUT
+    """``text`` if it has at most ``share`` tokens, else a beginning of it that has no more, the mark included."""
+    if counter.count([text])[0] <= share:
+        return text
+    keep = max(share - counter.count([CUT])[0] - 1, 0)
+    return counter.truncate(text.removesuffix(CUT), keep) + CUT
 
 
 def _range(task: SummaryTask) -> str:

@@ -94,6 +94,23 @@ async def test_a_question_that_was_asked_before_answers_nothing() -> None:
     assert await ask(past) == NOTHING
 
 
+async def test_recalled_texts_are_quoted_also_as_the_only_past() -> None:
+    recalled = "Recalled:\n<recalled>\nI am allergic to nuts.\n</recalled>\n\nTask:\n"
+    assert await ask(recalled + "What am I allergic to?") == 'I recall: "I am allergic to nuts."'
+    assert await ask(recalled + "What is recalled?") == NOTHING
+    told = "Previous turns:\nQ: It rains.\nA: Noted: It rains.\n\n" + recalled
+    assert await ask(told + "What am I allergic to?") == 'I recall: "I am allergic to nuts."'
+    assert await ask(told.replace("It rains", "I am allergic to cats") + "What am I allergic to?") == (
+        'You said: "I am allergic to cats."'
+    )
+
+
+async def test_the_fence_of_a_result_is_not_part_of_it() -> None:
+    view = 'Results so far:\n<result from="weather-desk">\nIt is mild in Oslo.\n</result>\n\nTask:\n'
+    assert await ask(view + "Is it mild in Oslo?") == 'An earlier step said: "It is mild in Oslo."'
+    assert await ask(view + "What is the result of the weather desk?") == NOTHING
+
+
 async def test_results_of_earlier_steps_are_quoted_but_not_their_quotes() -> None:
     view = (
         "Previous turns:\nQ: My name is Pavel.\nA: Noted: My name is Pavel.\nResults so far:\n"

@@ -1,0 +1,121 @@
+"""Options that hold for every command, before or after its name, and what each command gets of them."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+import typer
+
+from agboss.app import App, create_app
+from agboss.cli.faults import as_error, exit_code
+from agboss.cli.output import Output, stdout_kept, warnings_shown
+from agboss.cli.target import find_workflow
+
+AppOption = Annotated[str | None, typer.Option("--app", metavar="MODULE:CLASS", help="The workflow.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Built-in stand-ins for all models; needs no key.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+StoreOption = Annotated[str | None, typer.Option("--store", metavar="URL", help="Where threads are kept.")]
+
+_SHARED: dict[str, tuple[Any, Any]] = {
+    "app": (AppOption, None),
+    "offline": (OfflineOption, False),
+    "as_json": (JsonOption, False),
+    "store": (StoreOption, None),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a command may use.
+
+    Attributes:
+        out: Where it prints.
+        app: The workflow as ``module:Class``, None = as configured.
+        offline: Replace every model and router by built-in ones.
+        store: URL of the store, None = as configured.
+    """
+
+    out: Output
+    app: str | None
+    offline: bool
+    store: str | None
+
+    def workflow(self) -> Any:
+        """The class that the command is about. Raises CommandError."""
+        return find_workflow(self.app)
+
+    def open_app(self, workflow: Any = None) -> App:
+        """An App of it. Raises AssemblyError and StoreUrlError."""
+        target = self.workflow() if workflow is None else workflow
+        return create_app(target, store=self.store, offline=self.offline)
+
+
+def shared_options(
+    ctx: typer.Context,
+    app: AppOption = None,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Keep the options that stand before a command's name."""
+    _merge(ctx, {"app": app, "offline": offline, "as_json": as_json, "store": store})
+
+
+def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a command that takes a ``Session`` first, may be async, and may return an exit code."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+
+        @functools.wraps(function)
+        def run(ctx: typer.Context, **given: Any) -> None:
+            shared = _merge(ctx, {key: given.pop(key) for key in _SHARED})
+            as_json = bool(shared.pop("as_json"))
+            code = _run(function, Session(out=Output(as_json), **shared), given)
+            if code:
+                raise typer.Exit(code)
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        extra = [
+            inspect.Parameter(key, kind, default=default, annotation=annotation)
+            for key, (annotation, default) in _SHARED.items()
+        ]
+        context = inspect.Parameter("ctx", kind, annotation=typer.Context)
+        parameters = [context, *(parameter.replace(kind=kind) for parameter in own), *extra]
+        run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        group.command(name)(run)
+        return function
+
+    return register
+
+
+def _merge(ctx: typer.Context, given: dict[str, Any]) -> dict[str, Any]:
+    kept = cast("dict[str, Any]", ctx.find_root().ensure_object(dict))
+    kept.update({key: value for key, value in given.items() if value or key not in kept})
+    return dict(kept)
+
+
+def _run(function: Callable[..., Any], session: Session, given: dict[str, Any]) -> int:
+    with stdout_kept(session.out), warnings_shown(session.out):
+        try:
+            made = function(session, **given)
+            code = asyncio.run(made) if inspect.iscoroutine(made) else made
+        except (KeyboardInterrupt, BrokenPipeError, typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            session.out.error(as_error(error))
+            _tell_run(session.out, error)
+            return exit_code(error)
+    return code or 0
+
+
+def _tell_run(out: Output, error: BaseException) -> None:
+    run = getattr(error, "run", None)
+    if run is not None and not out.as_json:
+        out.field("thread", run.thread)

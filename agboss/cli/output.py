@@ -1,0 +1,190 @@
+"""What a command prints: UTF-8 whatever the locale, one JSON document or lines for people, warnings on stderr once."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import re
+import sys
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from agboss.cli.faults import cause, to_dict
+from agboss.errors import AgbossError, AssemblyError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PIPE_WIDTH = 160
+"""Columns of a table that no terminal bounds."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def use_utf8() -> None:
+    """Make all three streams UTF-8, so that no locale can break an answer."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace" if stream is sys.stdin else "backslashreplace")
+
+
+class Output:
+    """The two streams of one command.
+
+    Args:
+        as_json: Print one JSON document on stdout instead of lines.
+    """
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self._out: TextIO = sys.stdout
+        self._err: TextIO = sys.stderr
+        self._told: set[str] = set()
+        self._at_start = True
+        self._consoles: dict[int, Console] = {}
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads stdout as it is written."""
+        return not self.as_json and self._out.isatty()
+
+    @property
+    def progress_console(self) -> Console | None:
+        """Where progress is drawn; None unless stderr is a terminal."""
+        return self._console(self._err) if self._err.isatty() else None
+
+    def write(self, text: str) -> None:
+        """A piece of text on stdout. A terminal gets no control characters: an answer must not steer it."""
+        if self.as_json or not text:
+            return
+        self._out.write(_CONTROL.sub("", text) if self._out.isatty() else text)
+        self._out.flush()
+        self._at_start = text.endswith("\n")
+
+    def end_line(self) -> None:
+        """Begin a new line unless one has just begun."""
+        if not self._at_start:
+            self.write("\n")
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """A line on stdout; ``style`` shows in terminals alone."""
+        self.end_line()
+        if style and self.is_terminal:
+            self._styled(self._out, text, style)
+        else:
+            self.write(f"{text}\n")
+
+    def field(self, name: str, value: str) -> None:
+        """A line such as ``thread: 0198...``, easy to find for people and for programs."""
+        self.line(f"{name}: {value}", "dim")
+
+    def document(self, value: Any) -> None:
+        """The one JSON document of a command."""
+        self._out.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+        self._out.flush()
+
+    def table(self, columns: Sequence[tuple[str, dict[str, Any]]], rows: Sequence[Sequence[str]]) -> None:
+        """A table on stdout.
+
+        Args:
+            columns: Heading and settings of each column, as rich takes them.
+            rows: Its cells as plain text.
+        """
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for heading, settings in columns:
+            table.add_column(heading, **settings)
+        for row in rows:
+            table.add_row(*(Text(_CONTROL.sub("", cell)) for cell in row))
+        self.end_line()
+        self._console(self._out).print(table)
+
+    def warn(self, text: str) -> None:
+        """A warning on stderr; the same one is shown once."""
+        if text not in self._told:
+            self._told.add(text)
+            self._aside("warning", text, "yellow")
+
+    def note(self, text: str) -> None:
+        """A line on stderr for people."""
+        self._aside("", text, "dim")
+
+    def error(self, error: AgbossError) -> None:
+        """An error: on stderr, or as the JSON document."""
+        if self.as_json:
+            self.document(to_dict(error))
+            return
+        self._aside("error", f"{error.message} [{error.code}]", "bold red")
+        if isinstance(error, AssemblyError):
+            for number, item in enumerate(error.exceptions, start=1):
+                self._aside("", f"  {number}. " + str(item).replace("\n", "\n   "), "")
+        if found := cause(error):
+            self._aside("cause", found, "red")
+        elif error.hint:
+            self._aside("hint", error.hint, "cyan")
+
+    def _aside(self, label: str, text: str, style: str) -> None:
+        if self._out.isatty():
+            self.end_line()
+        text = _CONTROL.sub("", text)
+        if not self._err.isatty():
+            self._err.write(f"{label}: {text}\n" if label else f"{text}\n")
+            self._err.flush()
+        elif label:
+            self._styled(self._err, f"{label}: ", style, text)
+        else:
+            self._styled(self._err, text, style)
+
+    def _styled(self, stream: TextIO, text: str, style: str, rest: str = "") -> None:
+        from rich.text import Text
+
+        self._console(stream).print(Text.assemble((_CONTROL.sub("", text), style), rest), soft_wrap=True)
+
+    def _console(self, stream: TextIO) -> Console:
+        from rich.console import Console
+
+        if id(stream) not in self._consoles:
+            width = None if stream.isatty() else PIPE_WIDTH
+            self._consoles[id(stream)] = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+        return self._consoles[id(stream)]
+
+
+class _WarningHandler(logging.Handler):
+    """Shows what the library warns of. A run's warning is told without its thread, which is printed anyway."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__(logging.WARNING)
+        self._output = output
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
+        self._output.warn(getattr(record, "warning", "") or record.getMessage())
+
+
+@contextlib.contextmanager
+def warnings_shown(output: Output) -> Generator[None]:
+    """Show the library's warnings through ``output`` alone while a command runs."""
+    logger = logging.getLogger("agboss")
+    handler, propagated = _WarningHandler(output), logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagated
+
+
+@contextlib.contextmanager
+def stdout_kept(output: Output) -> Generator[None]:
+    """With ``--json``, what a workflow's code prints goes to stderr: stdout holds one document."""
+    if not output.as_json:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        yield

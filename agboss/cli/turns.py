@@ -1,0 +1,113 @@
+"""One turn as a person follows it: progress while a model works, the answer as it is written, then its lines."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from agboss.app import App
+from agboss.app.streaming import direct_agents
+from agboss.cli.output import Output
+from agboss.events import Answered, NodeStarted, RouteChosen, RunEvent, TextDelta, ToolFinished, ToolStarted
+from agboss.flow import Graph
+from agboss.run import RunResult
+from agboss_memory.messages import TernStatus
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+async def take_turn(app: App, graph: Graph, out: Output, task: Any, thread: str | None) -> RunResult:
+    """Run one Tern and print its answer; a terminal sees it while it is written. Raises what the run raises."""
+    if not out.is_terminal:
+        result = await app.execute(task, thread=thread)
+        if not out.as_json:
+            out.line(result.answer)
+        return result
+    shown = _Turn(out, direct_agents(graph))
+    try:
+        async with app.stream(task, thread=thread) as run:
+            shown.working("thinking")
+            async for event in run:
+                shown.take(event)
+            return await run.result()
+    finally:
+        shown.rest()
+        out.end_line()
+
+
+def tell(out: Output, result: RunResult, *, thread: bool = True) -> None:
+    """The lines below an answer: thread, status unless answered, memory when the Tern compacted, spend."""
+    if thread:
+        out.field("thread", result.thread)
+    if result.status is not TernStatus.ANSWERED:
+        out.field("status", result.status)
+    if result.memory:
+        out.field("memory", result.memory)
+    out.field("spend", money(result.spend))
+
+
+def money(usd: Decimal | None) -> str:
+    """US dollars with as many digits as say something; ``unknown`` for None."""
+    if usd is None:
+        return "unknown"
+    if usd == 0 or usd >= Decimal("0.01"):
+        return f"${usd:.2f}"
+    digits = max(4, 1 - usd.adjusted())
+    return f"${usd:.{digits}f}"
+
+
+class _Turn:
+    def __init__(self, out: Output, direct: frozenset[str]) -> None:
+        self._out = out
+        self._direct = direct
+        self._shown = ""
+        self._status: Status | None = None
+
+    def take(self, event: RunEvent) -> None:
+        match event:
+            case TextDelta() if event.certain and event.node in self._direct:
+                self._write(event.text)
+            case Answered():
+                self._answer(event.answer)
+            case NodeStarted():
+                self.working(f"{event.node} is thinking")
+            case RouteChosen():
+                self.working(f"{event.node} chose {event.next}")
+            case ToolStarted():
+                self.working(f"{event.node} uses {event.tool}")
+            case ToolFinished():
+                self.working(f"{event.node} is thinking")
+            case _:
+                pass
+
+    def _answer(self, answer: str) -> None:
+        if answer.startswith(self._shown):
+            self._write(answer.removeprefix(self._shown))
+        else:
+            self._out.end_line()
+            self._write(answer)
+        self._out.end_line()
+        self.working("remembering")
+
+    def _write(self, text: str) -> None:
+        if text:
+            self.rest()
+            self._shown += text
+            self._out.write(text)
+
+    def working(self, text: str) -> None:
+        console = self._out.progress_console
+        if console is None:
+            return
+        self._out.end_line()
+        if self._status is None:
+            self._status = console.status(text, spinner="dots")
+            self._status.start()
+        else:
+            self._status.update(text)
+
+    def rest(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
