@@ -1,4 +1,5 @@
-# make demo: see memory work, offline.  make test: the whole suite.  Both need Python 3.11, make and a package registry.
+# make demo: see memory work, offline.  make test: the whole suite.  make docs: the documentation, into site/.
+# All need Python 3.11, make, git and a package registry.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
@@ -18,6 +19,10 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
 	touch $@ $(VENV)/demo.stamp
 
+$(VENV)/docs.stamp: $(VENV)/dev.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --group docs
+	touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/compacting_desk.py --offline
 
@@ -30,6 +35,9 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/deptry .
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/zensical build --clean --strict
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

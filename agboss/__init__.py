@@ -4,7 +4,8 @@ from agboss.app import App, RunStream, Thread, ThreadExport, WorkingMemory, crea
 from agboss.components.action import ActionContext, action
 from agboss.components.agent import PromptContext, agent
 from agboss.components.boundary import AnswerFinish, Finish, Start, TaskStart, workflow_finish, workflow_start
-from agboss.components.injection import InjectionToken, injectable, provide, provide_class, provide_factory
+from agboss.components.injection import injectable, provide, provide_class, provide_factory
+from agboss.components.keys import InjectionToken
 from agboss.components.model_provider import model_provider
 from agboss.components.router import router
 from agboss.components.settings import (

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import FinishSpec, StartSpec
-from agboss.components.metadata import ComponentSpec, describe
+from agboss.components.metadata import ComponentSpec
+from agboss.components.naming import describe
 from agboss.components.router import RouterSpec
 from agboss.components.settings import JevRouter, LlmRouter, ModelSpec, RulesRouter, model_id_problem
 from agboss.components.workflow import WorkflowSpec

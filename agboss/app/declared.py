@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import AnswerFinish, TaskStart
-from agboss.components.metadata import component_of, describe, settings_error
-from agboss.components.naming import normal_name
+from agboss.components.metadata import component_of, settings_error
+from agboss.components.naming import describe, normal_name
 from agboss.components.settings import Defaults, Limits, WorkflowSettings
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AssemblyError, DeclarationError

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from agboss.components.metadata import describe
+from agboss.components.naming import describe
 from agboss.components.workflow import WorkflowSpec
 from agboss.flow import Graph
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from agboss.components.boundary import StartSpec
-from agboss.components.metadata import component_of, describe
+from agboss.components.metadata import component_of
+from agboss.components.naming import describe
 from agboss.errors import InvalidInputError
 from agboss.flow import Graph
 from agboss.runner import RunRequest

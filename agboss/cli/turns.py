@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 from agboss.app import App
@@ -15,6 +15,8 @@ from agboss_memory.messages import TernStatus
 
 if TYPE_CHECKING:
     from rich.status import Status
+
+_CENT = Decimal("0.01")
 
 
 async def take_turn(app: App, graph: Graph, out: Output, task: Any, thread: str | None) -> RunResult:
@@ -51,8 +53,8 @@ def money(usd: Decimal | None) -> str:
     """US dollars with as many digits as say something; ``unknown`` for None."""
     if usd is None:
         return "unknown"
-    if usd == 0 or usd >= Decimal("0.01"):
-        return f"${usd:.2f}"
+    if usd == 0 or usd >= _CENT:
+        return f"${usd.quantize(_CENT, ROUND_HALF_UP)}"
     digits = max(4, 1 - usd.adjusted())
     return f"${usd:.{digits}f}"
 

@@ -9,15 +9,9 @@ from typing import Any, TypeVar, overload
 from pydantic import BaseModel
 
 from agboss.components.injection import read_injectable
-from agboss.components.metadata import (
-    ComponentSpec,
-    InjectableSpec,
-    attach_component,
-    caller_locals,
-    describe,
-    docstring,
-)
-from agboss.components.naming import component_name
+from agboss.components.keys import InjectableSpec
+from agboss.components.metadata import ComponentSpec, attach_component, caller_locals, docstring
+from agboss.components.naming import component_name, describe
 from agboss.components.tool import ToolContext
 from agboss.errors import DeclarationError
 from agboss_memory.messages import Tern

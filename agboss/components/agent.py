@@ -10,16 +10,9 @@ from typing import Any, TypeAlias, TypeVar, overload
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agboss.components.injection import injectable_spec
-from agboss.components.metadata import (
-    ComponentSpec,
-    InjectableSpec,
-    attach_component,
-    caller_locals,
-    describe,
-    docstring,
-    settings_error,
-)
-from agboss.components.naming import component_name
+from agboss.components.keys import InjectableSpec
+from agboss.components.metadata import ComponentSpec, attach_component, caller_locals, docstring, settings_error
+from agboss.components.naming import component_name, describe
 from agboss.components.settings import ModelSpec, SpecLike, Thinking
 from agboss.components.tool import ToolRef, ToolSpec, tool_spec
 from agboss.errors import DeclarationError

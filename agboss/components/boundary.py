@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from agboss.components.metadata import ComponentSpec, attach_component, check_name, describe, docstring
+from agboss.components.metadata import ComponentSpec, attach_component, docstring
+from agboss.components.naming import check_name, describe
 from agboss.errors import DeclarationError
 
 InT = TypeVar("InT")

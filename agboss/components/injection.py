@@ -6,46 +6,15 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, overload
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, overload
 
-from agboss.components.metadata import (
-    Dependency,
-    InjectableSpec,
-    Scope,
-    attach_injectable,
-    caller_locals,
-    describe,
-    hints_of,
-    metadata_of,
-)
+from agboss.components.keys import Dependency, InjectableSpec, InjectionToken, Key, Scope
+from agboss.components.metadata import attach_injectable, caller_locals, hints_of, metadata_of
+from agboss.components.naming import describe
 from agboss.errors import DeclarationError
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type[Any])
-
-
-class InjectionToken(Generic[T]):
-    """A key for something that has no class of its own, or of which there are several.
-
-    Args:
-        name: Shown in errors. Two tokens of the same name are still two keys.
-    """
-
-    __slots__ = ("__orig_class__", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"InjectionToken({self.name!r})"
-
-
-Key: TypeAlias = "InjectionToken[Any] | type[Any]"
-
-
-def key_name(key: object) -> str:
-    """How a key is called in messages."""
-    return key.name if isinstance(key, InjectionToken) else describe(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

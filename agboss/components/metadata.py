@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import ValidationError
 
-from agboss.errors import AgbossError, DeclarationError
-
-if TYPE_CHECKING:
-    from agboss.components.injection import Key
+from agboss.components.keys import InjectableSpec
+from agboss.components.naming import describe
+from agboss.errors import DeclarationError
 
 ATTRIBUTE = "__agboss__"
 Kind: TypeAlias = Literal["workflow", "agent", "router", "action", "tool", "start", "finish", "model_provider"]
-Scope: TypeAlias = Literal["app", "tern"]
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,24 +27,6 @@ class ComponentSpec:
     kind: Kind
     name: str
     description: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
-    """One constructor or function parameter that the container fills."""
-
-    parameter: str
-    key: Key
-    optional: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectableSpec:
-    """How the container builds a class: its dependencies, how long an instance lives, and what prevents it."""
-
-    dependencies: tuple[Dependency, ...]
-    scope: Scope = "app"
-    problem: AgbossError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,30 +64,6 @@ def attach_component(target: Any, spec: ComponentSpec) -> None:
 def attach_injectable(target: Any, spec: InjectableSpec) -> None:
     """Put an injectable record on ``target``."""
     setattr(target, ATTRIBUTE, replace(metadata_of(target), injectable=spec))
-
-
-def describe(target: object) -> str:
-    """How a class, function or instance is called in messages."""
-    name = getattr(target, "__qualname__", None) or type(target).__qualname__
-    return str(name).replace("<locals>.", "").rpartition(".")[2] or str(name)
-
-
-def kebab(name: str) -> str:
-    """``FactChecker2`` -> ``fact-checker2``; ``fetch_page`` -> ``fetch-page``."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", "-", name)
-    return re.sub(r"-+", "-", spaced).strip("-").lower()
-
-
-def check_name(kind: str, target: object, name: str | None) -> str:
-    """The component's name: as given, else the kebab-case class name. Raises DeclarationError on a bad one."""
-    chosen = kebab(describe(target)) if name is None else name
-    if not _NAME.fullmatch(chosen):
-        raise DeclarationError(
-            "declaration.bad-name",
-            f"@{kind} {describe(target)}: the name {chosen!r} is not allowed",
-            f"use lowercase letters, digits and single dashes, for example {kebab(chosen) or kind!r}",
-        )
-    return chosen
 
 
 def docstring(target: object) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agboss.components.metadata import ComponentSpec, attach_component, check_name, describe, docstring
+from agboss.components.metadata import ComponentSpec, attach_component, docstring
+from agboss.components.naming import check_name, describe
 from agboss.components.settings import PROVIDERS
 from agboss.errors import DeclarationError
 

@@ -5,8 +5,33 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from agboss.components.metadata import describe, kebab
 from agboss.errors import DeclarationError
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def describe(target: object) -> str:
+    """How a class, function or instance is called in messages."""
+    name = getattr(target, "__qualname__", None) or type(target).__qualname__
+    return str(name).replace("<locals>.", "").rpartition(".")[2] or str(name)
+
+
+def kebab(name: str) -> str:
+    """``FactChecker2`` -> ``fact-checker2``; ``fetch_page`` -> ``fetch-page``."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", "-", name)
+    return re.sub(r"-+", "-", spaced).strip("-").lower()
+
+
+def check_name(kind: str, target: object, name: str | None) -> str:
+    """The component's name: as given, else the kebab-case class name. Raises DeclarationError on a bad one."""
+    chosen = kebab(describe(target)) if name is None else name
+    if not _NAME.fullmatch(chosen):
+        raise DeclarationError(
+            "declaration.bad-name",
+            f"@{kind} {describe(target)}: the name {chosen!r} is not allowed",
+            f"use lowercase letters, digits and single dashes, for example {kebab(chosen) or kind!r}",
+        )
+    return chosen
 
 
 def component_name(kind: str, target: object, name: str | None) -> str:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from agboss.components.metadata import ComponentSpec, attach_component, describe, docstring, settings_error
-from agboss.components.naming import component_name
+from agboss.components.metadata import ComponentSpec, attach_component, docstring, settings_error
+from agboss.components.naming import component_name, describe
 from agboss.components.settings import FunctionRouter, JevRouter, LlmRouter, RouterSettings, RulesRouter
 from agboss.errors import DeclarationError
 

@@ -12,19 +12,10 @@ from typing import Annotated, Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from agboss.components.injection import InjectionToken, read_injectable
-from agboss.components.metadata import (
-    ComponentSpec,
-    Dependency,
-    InjectableSpec,
-    attach_component,
-    caller_locals,
-    component_of,
-    describe,
-    docstring,
-    hints_of,
-    kebab,
-)
+from agboss.components.injection import read_injectable
+from agboss.components.keys import Dependency, InjectableSpec, InjectionToken
+from agboss.components.metadata import ComponentSpec, attach_component, caller_locals, component_of, docstring, hints_of
+from agboss.components.naming import describe, kebab
 from agboss.errors import DeclarationError
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,14 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agboss.components.injection import Provider, ProviderLike, provide_class
-from agboss.components.metadata import (
-    ComponentSpec,
-    attach_component,
-    check_name,
-    describe,
-    docstring,
-    settings_error,
-)
+from agboss.components.metadata import ComponentSpec, attach_component, docstring, settings_error
+from agboss.components.naming import check_name, describe
 from agboss.components.settings import Compaction, Defaults, Limits, WorkflowSettings
 from agboss.errors import DeclarationError
 

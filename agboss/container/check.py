@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agboss.components.injection import InjectionToken, Key, Provider, injectable_spec, key_name
-from agboss.components.metadata import Dependency, Scope
+from agboss.components.injection import Provider, injectable_spec
+from agboss.components.keys import Dependency, InjectionToken, Key, Scope, key_name
 from agboss.errors import AgbossError, DeclarationError
 from agboss_memory.contract import MemoryModel
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from injector import CallableProvider, Injector, InstanceProvider, UnsatisfiedRequirement, singleton
 
-from agboss.components.injection import Key, Provider, key_name
-from agboss.components.metadata import Dependency, InjectableSpec
+from agboss.components.injection import Provider
+from agboss.components.keys import Dependency, InjectableSpec, Key, key_name
 from agboss.container.check import FRAMEWORK_KEYS
 from agboss.container.scope import TernScope, tern_scope
 from agboss_memory.contract import MemoryModel

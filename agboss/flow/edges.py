@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from agboss.components.metadata import describe
+from agboss.components.naming import describe
 from agboss.errors import DeclarationError
 
 

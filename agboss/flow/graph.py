@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from agboss.components.metadata import ComponentSpec, component_of, describe
-from agboss.components.naming import normal_name
+from agboss.components.metadata import ComponentSpec, component_of
+from agboss.components.naming import describe, normal_name
 from agboss.errors import AgbossError, DeclarationError
 from agboss.flow.edges import Chain, Routes
 

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar
 
-from agboss.components.metadata import component_of, describe
+from agboss.components.metadata import component_of
+from agboss.components.naming import describe
 from agboss.components.settings import ModelSpec
 from agboss.errors import AgbossError
 from agboss.models import Caller, ChatModel, ModelReply, ModelRequest, ModelUsage

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from agboss.components.metadata import caller_locals, component_of, describe
+from agboss.components.metadata import caller_locals, component_of
+from agboss.components.naming import describe
 from agboss.components.tool import ToolRef, tool_spec
 from agboss.errors import DeclarationError
 

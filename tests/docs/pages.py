@@ -1,6 +1,6 @@
 """What runs of the documentation: every page becomes a small project, in a folder of its own, without a network.
 
-* ``python`` blocks are one program per page, in order; what it prints must be the page's ``#>`` lines.
+* ``python`` blocks are one program per page, in order; what it prints must be the page's ``# >`` lines.
 * A ``python`` block that defines ``test_...`` runs under pytest, with the names of the blocks before it.
 * A block with ``title="name"`` is written to that file.
 * ``console`` blocks are typed into a shell; what they show must be what comes out. ``$THREAD`` is the last thread.
@@ -22,6 +22,9 @@ _FENCE = re.compile(r"^```(?P<language>\w+)?(?P<rest>[^\n`]*)\n(?P<code>.*?)^```
 _TITLE = re.compile(r'title="([^"]+)"')
 _TEST = re.compile(r"^(async )?def test_", re.MULTILINE)
 _THREAD = re.compile(r"^thread: (\S+)$", re.MULTILINE)
+OFFLINE = ("README.md",)
+"""Pages that show what is printed with AGBOSS_OFFLINE=1; the others name local models themselves."""
+
 SECONDS = 50.0
 """Longest time that one program or command of a page may take."""
 
@@ -29,7 +32,7 @@ _IMPORT = "import runpy, sys; sys.path.insert(0, '.'); runpy.run_path(sys.argv[1
 _CONFTEST = """\
 import os
 
-os.environ["AGBOSS_OFFLINE"] = "1"
+os.environ["AGBOSS_OFFLINE"] = "{offline}"
 try:
     import page
 finally:
@@ -116,13 +119,14 @@ class Project:
         plain, tests = [b for b in blocks if not b.is_test], [b for b in blocks if b.is_test]
         program = _placed(plain)
         (self.folder / "page.py").write_text(program, encoding="utf-8")
+        offline = "1" if page.name in OFFLINE else "0"
         if plain:
-            done = self._call([sys.executable, "page.py"], AGBOSS_OFFLINE="1")
+            done = self._call([sys.executable, "page.py"], AGBOSS_OFFLINE=offline)
             assert done.returncode == 0, f"{page.name}: the program failed\n{done.stdout}{done.stderr}"
-            shown = "\n".join(re.findall(r"^[ \t]*#> ?(.*)$", program, re.MULTILINE))
+            shown = "\n".join(re.findall(r"^[ \t]*# > ?(.*)$", program, re.MULTILINE))
             assert matches(shown, done.stdout), f"{page.name}: shown\n{shown}\nprinted\n{done.stdout}"
         if tests:
-            (self.folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
+            (self.folder / "conftest.py").write_text(_CONFTEST.format(offline=offline), encoding="utf-8")
             (self.folder / "test_page.py").write_text("from page import *\n" + _placed(tests), encoding="utf-8")
             self._pytest(page, "test_page.py")
             (self.folder / "conftest.py").unlink()

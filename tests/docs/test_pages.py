@@ -15,7 +15,7 @@ def test_every_block_of_a_page_runs_and_shows_what_it_prints(page: Page, tmp_pat
 
 
 def test_no_block_escapes_the_suite_under_another_name() -> None:
-    data = {"text", "toml", "json", "mermaid", "sh"}
+    data = {"text", "toml", "json", "sh"}
     for page in all_pages():
         for block in page.blocks:
             where = f"{page.name}, line {block.line}"

@@ -1,0 +1,93 @@
+"""Workflows that the command line is tried with."""
+
+from pydantic import BaseModel
+
+from agboss import (
+    ActionContext,
+    AnswerFinish,
+    Compaction,
+    Defaults,
+    History,
+    ModelDefaults,
+    ModelSpec,
+    Start,
+    TaskStart,
+    action,
+    agent,
+    chain,
+    from_,
+    router,
+    workflow,
+    workflow_start,
+)
+from agboss.components.settings import LlmRouter
+
+
+@agent(prompt="Answer the task from the previous turns.", model="moonshotai/kimi-k2.6")
+class Recaller: ...
+
+
+@workflow(
+    version="1.0.0",
+    flow=[chain(TaskStart, Recaller, AnswerFinish)],
+    defaults=Defaults(history=History(limit=4, summaries=3)),
+    compaction=Compaction(every=2, keep=3),
+)
+class Desk: ...
+
+
+@action
+class Breaks:
+    """Fails whenever it is asked to."""
+
+    async def run(self, ctx: ActionContext) -> str:
+        print("printed by the workflow")
+        if "fail" in ctx.task:
+            raise ZeroDivisionError("nothing to divide by")
+        return f"done: {ctx.task}"
+
+
+@workflow(flow=[chain(TaskStart, Breaks, AnswerFinish)])
+class BreakingDesk: ...
+
+
+class Question(BaseModel):
+    text: str
+
+
+@workflow_start()
+class Ask(Start[Question]): ...
+
+
+@workflow(flow=[chain(Ask, Recaller, AnswerFinish)])
+class TypedDesk: ...
+
+
+@agent(description="Knows orders", model="openai:gpt-5-mini")
+class Orders: ...
+
+
+@router(router=LlmRouter())
+class Reception: ...
+
+
+@workflow(
+    flow=[chain(TaskStart, Reception), from_(Reception).routes(Orders, Recaller, then=AnswerFinish)],
+    defaults=Defaults(models=ModelDefaults(model=ModelSpec("openai:gpt-5-mini"))),
+)
+class RoutedDesk: ...
+
+
+@agent(model="gpt")
+class Lost: ...
+
+
+@workflow(
+    flow=[chain(TaskStart, Lost, AnswerFinish)],
+    defaults=Defaults(history=History(summaries=9)),
+    compaction=Compaction(every=2, keep=1),
+)
+class WrongDesk: ...
+
+
+class Nothing: ...
