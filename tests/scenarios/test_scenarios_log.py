@@ -181,7 +181,12 @@ async def test_b087_b093_a_turn_that_fails_after_tools_keeps_task_and_results(tm
         stored = await app.threads.export("t")
         await app.execute("what happened?", thread="t")
     (tern,) = stored.thread.terns
-    assert (tern.status, tern.answer, tern.error, tern.error_code) == ("failed", "", "the provider said 400", "model.http")
+    assert (tern.status, tern.answer, tern.error, tern.error_code) == (
+        "failed",
+        "",
+        "the provider said 400",
+        "model.http",
+    )
     results = [message.content for message in stored.messages if message.role == "tool"]
     assert results == [f"did step {number}" for number in range(calls)]
     told = models.llm(Actor).requests[-1].messages[0].content
