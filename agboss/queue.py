@@ -18,9 +18,13 @@ class ThreadQueue:
     """Lines of waiting Terns, one per key; a line without users is forgotten.
 
     asyncio's lock wakes its waiters in the order in which they came.
+
+    Args:
+        what: What the keys are, for errors.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "thread") -> None:
+        self._what = what
         self._lines: dict[str, _Line] = {}
 
     def __len__(self) -> int:
@@ -32,17 +36,17 @@ class ThreadQueue:
         if line is None:
             line = self._lines[key] = _Line()
         elif wait == 0:
-            raise _busy(key, 0)
+            raise self._busy(key, 0)
         line.users += 1
         try:
-            if wait is None or not line.lock.locked():
+            if wait is None or line.users == 1:
                 await line.lock.acquire()
             else:
                 async with asyncio.timeout(wait):
                     await line.lock.acquire()
         except TimeoutError:
             self._forget(key, line)
-            raise _busy(key, wait) from None
+            raise self._busy(key, wait) from None
         except BaseException:
             self._forget(key, line)
             raise
@@ -58,11 +62,10 @@ class ThreadQueue:
         if line.users == 0:
             del self._lines[key]
 
-
-def _busy(key: str, wait: float | None) -> ThreadBusyError:
-    return ThreadBusyError(
-        "run.thread-busy",
-        f"thread {key!r} is busy with another Tern" + (f" for more than {wait:g} s" if wait else ""),
-        "wait for it, raise queue_timeout, or use thread_policy='enqueue'",
-        thread=key,
-    )
+    def _busy(self, key: str, wait: float | None) -> ThreadBusyError:
+        return ThreadBusyError(
+            "run.thread-busy",
+            f"{self._what} {key!r} is busy with another Tern" + (f" for more than {wait:g} s" if wait else ""),
+            "wait for it, raise queue_timeout, or use thread_policy='enqueue'",
+            thread=key,
+        )

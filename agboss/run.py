@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from agboss.errors import OutputError
+from agboss.events import Warned
 from agboss_memory.messages import Message, Summary, TernStatus, UsageRecord
 from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
@@ -114,6 +115,7 @@ class LiveTern:
         messages: What the agents said.
         visits: How often each router was asked.
         warnings: One line each.
+        heard: What was streamed of the answer so far.
     """
 
     plan: Plan
@@ -137,6 +139,7 @@ class LiveTern:
     messages: list[Message] = field(default_factory=list[Message])
     visits: dict[str, int] = field(default_factory=dict[str, int])
     warnings: list[str] = field(default_factory=list[str])
+    heard: list[str] = field(default_factory=list[str])
     meter: Meter = field(init=False)
 
     def warn(self, text: str) -> None:
@@ -144,6 +147,12 @@ class LiveTern:
         if text not in self.warnings:
             self.warnings.append(text)
             logger.warning("thread %s, turn %d: %s", self.thread, self.number, text)
+            if self.emit is not None:
+                self.emit(Warned(text=text))
+
+    def hear(self, text: str) -> None:
+        """Note a piece of the answer that a listener has got: it is kept if the Tern is cancelled now."""
+        self.heard.append(text)
 
 
 def as_answer(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -60,6 +61,7 @@ class Runtime:
         queue_timeout: Seconds that ``enqueue`` waits.
         background: Whether memory work goes on after a run has returned.
         spawn: Starts a task that belongs to the App.
+        keys: One Tern at a time per owner and idempotency key.
         running: What cancels the Tern that runs in a thread, by thread id.
     """
 
@@ -70,8 +72,9 @@ class Runtime:
     policy: Literal["enqueue", "reject"]
     queue_timeout: float
     background: bool
-    spawn: Callable[[Coroutine[Any, Any, Any]], object]
+    spawn: Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
     queue: ThreadQueue = field(default_factory=ThreadQueue)
+    keys: ThreadQueue = field(default_factory=lambda: ThreadQueue("idempotency key"))
     running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
 
 
@@ -83,9 +86,10 @@ class Interrupt:
     asked: bool = False
 
     def cancel(self) -> None:
-        """Cancel the Tern now."""
-        self.asked = True
-        self.timer.reschedule(asyncio.get_running_loop().time())
+        """Cancel the Tern now; one that is being stopped already is left alone."""
+        if not self.timer.expired():
+            self.asked = True
+            self.timer.reschedule(asyncio.get_running_loop().time())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,41 +125,46 @@ class RunRequest:
 
 async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     """Run one Tern. Raises typed errors that carry the stored run as ``.run``."""
-    lines = _lines(request)
-    entered: list[str] = []
+    lines = await _enter(runtime, request)
     try:
-        for line in lines:
-            await runtime.queue.enter(line, 0 if runtime.policy == "reject" else runtime.queue_timeout)
-            entered.append(line)
         live = await _admit(runtime, request)
         if isinstance(live, RunResult):
             return live
         scope = TernScope(thread_id=live.thread, meter=live.meter)
         token = CURRENT.set(scope)
         try:
-            await runtime.plan.container.open_tern(scope)
-            outcome = await _to_answer(runtime, request, live)
+            outcome = await _to_answer(runtime, request, live, scope)
             recorded = await record(outcome.to_record(live, runtime.windows))
             if live.emit is not None:
                 live.emit(Answered(answer=outcome.answer, status=outcome.status))
-            work = _remember(runtime, live, recorded, scope)
-            if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
-                runtime.spawn(_release_after(runtime, work, tuple(entered)))
-                entered.clear()
+            work = _memory_work(runtime, live, recorded)
+            if work is None:
                 return conclude(live, outcome, MemoryReport())
-            return conclude(live, outcome, await work)
+            # A task of the App: memory work goes on when the caller is gone, and the thread waits for it.
+            task = runtime.spawn(_release_after(work, lines.pop_all()))
+            if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
+                return conclude(live, outcome, MemoryReport())
+            return conclude(live, outcome, await asyncio.shield(task))
         finally:
             CURRENT.reset(token)
     finally:
-        for line in reversed(entered):
-            runtime.queue.leave(line)
+        lines.close()
 
 
-def _lines(request: RunRequest) -> tuple[str, ...]:
-    """What the run waits for within this process: its idempotency key, then its thread."""
-    if request.idempotency_key is None:
-        return (request.thread,)
-    return (repr((request.owner, request.idempotency_key)), request.thread)
+async def _enter(runtime: Runtime, request: RunRequest) -> ExitStack:
+    """Wait for the idempotency key, then for the thread, within this process. The stack lets the next ones in.
+
+    A repeat waits for the first run of its key whatever the policy is.
+    """
+    wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
+    with ExitStack() as lines:
+        if request.idempotency_key is not None:
+            key = repr((request.owner, request.idempotency_key))
+            await runtime.keys.enter(key, runtime.queue_timeout)
+            lines.callback(runtime.keys.leave, key)
+        await runtime.queue.enter(request.thread, wait)
+        lines.callback(runtime.queue.leave, request.thread)
+        return lines.pop_all()
 
 
 async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
@@ -207,10 +216,7 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         emit=request.emit,
         pending=admitted.pending,
     )
-    day = None
-    if plan.limits is not None and plan.limits.per_day != RunLimits():
-        day = await runtime.store.day_spend(plan.name, now.date().isoformat())
-    live.meter = Meter(plan.limits, plan.cost_of, live.warn, day)
+    live.meter = Meter(plan.limits, plan.cost_of, live.warn)
     _note(live)
     return live
 
@@ -226,21 +232,31 @@ def _note(live: LiveTern) -> None:
         live.emit(TernStarted(node=live.start, thread=live.thread, tern=live.number))
 
 
-async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern) -> Outcome:
+async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope) -> Outcome:
     """Walk the flow; whatever happens becomes an outcome that can be stored."""
     timer = asyncio.timeout(request.timeout)
     interrupt = Interrupt(timer)
     try:
         async with timer:
             runtime.running[live.thread] = interrupt
-            crashed = tuple(work for work in live.pending if work.attempts == 0)
-            if crashed:
-                await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
-            return answered(await _walk(live), live)
+            await _read_day(live)
+            async with runtime.plan.container.tern(scope):
+                crashed = tuple(work for work in live.pending if work.attempts == 0)
+                if crashed:
+                    await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
+                finished = await _walk(live)
+        return answered(finished, live)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
         return failed(live, error, asked=interrupt.asked, expired=timer.expired(), timeout=request.timeout)
     finally:
         runtime.running.pop(live.thread, None)
+
+
+async def _read_day(live: LiveTern) -> None:
+    """What the workflow spent today, when a daily bound needs it."""
+    limits = live.plan.limits
+    if limits is not None and limits.per_day != RunLimits():
+        live.meter.bound_by(await live.store.day_spend(live.plan.name, live.started_at.date().isoformat()))
 
 
 async def _walk(live: LiveTern) -> Finished:
@@ -268,7 +284,7 @@ async def _walk(live: LiveTern) -> Finished:
 
 async def _visit(live: LiveTern, node: Node) -> None:
     name = node.spec.name
-    listener = None if live.emit is None else Hearing(live.emit)
+    listener = None if live.emit is None else Hearing(live.emit, live.hear if _ends_after(live, node) else None)
     if live.emit is not None:
         live.emit(NodeStarted(node=name))
     build_view = _view_builder(live, name) if node.spec.kind == "agent" else None
@@ -279,6 +295,11 @@ async def _visit(live: LiveTern, node: Node) -> None:
         live.agent = name
     if live.emit is not None:
         live.emit(NodeFinished(node=name, answer=done.answer))
+
+
+def _ends_after(live: LiveTern, node: Node) -> bool:
+    """Whether a finish follows, so that what the node says is the Tern's answer."""
+    return node.next is not None and live.plan.graph.nodes[node.next].spec.kind == "finish"
 
 
 def _view_builder(live: LiveTern, name: str) -> ViewBuilder:
@@ -321,30 +342,28 @@ def _view_builder(live: LiveTern, name: str) -> ViewBuilder:
     return build
 
 
-async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded, scope: TernScope) -> MemoryReport:
-    """Memory work after the commit. A fault of the store leaves it to the next Tern."""
+def _memory_work(runtime: Runtime, live: LiveTern, recorded: Recorded) -> Coroutine[Any, Any, MemoryReport] | None:
+    """What is to be done after the commit, None when nothing is."""
     fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
     retried = tuple(work for work in live.pending if work.attempts > 0)
+    if not (fresh or retried or recorded.due):
+        return None
+    request = MemoryRequest(
+        live=live, windows=runtime.windows, work=(*retried, *fresh), due=recorded.due, tern=recorded.tern
+    )
+    return _remember(request)
+
+
+async def _remember(request: MemoryRequest) -> MemoryReport:
+    """Memory work after the commit. A fault of the store leaves it to the next Tern."""
     try:
-        if not (fresh or retried or recorded.due):
-            return MemoryReport()
-        return await update_memory(
-            MemoryRequest(
-                live=live, windows=runtime.windows, work=(*retried, *fresh), due=recorded.due, tern=recorded.tern
-            )
-        )
+        return await update_memory(request)
     except AgbossError as error:
-        live.warn(f"memory work is left to the next turn: {error.message}")
+        request.live.warn(f"memory work is left to the next turn: {error.message}")
         return MemoryReport()
-    finally:
-        if scope.exits is not None:
-            await scope.exits.aclose()
 
 
-async def _release_after(runtime: Runtime, work: Coroutine[Any, Any, MemoryReport], lines: tuple[str, ...]) -> None:
-    """Finish memory work of a run that has returned, then let the thread's next Tern in."""
-    try:
-        await work
-    finally:
-        for line in reversed(lines):
-            runtime.queue.leave(line)
+async def _release_after(work: Coroutine[Any, Any, MemoryReport], lines: ExitStack) -> MemoryReport:
+    """Finish memory work, then let the thread's next Tern in."""
+    with lines:
+        return await work

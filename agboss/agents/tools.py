@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import re
@@ -77,6 +78,11 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
         with anyio.move_on_after(tool.spec.timeout) as scope:
             result = await _call(tool.target(), keywords)
         text = as_text(result)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _error(tool, "it cancelled itself"), False  # something that the tool waited for was cancelled
     except Exception as error:  # whatever a tool raises is told to the model, never to the caller
         return _error(tool, f"{type(error).__name__}: {error}"), False
     if scope.cancelled_caught:
@@ -85,9 +91,9 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
 
 
 def as_text(result: Any) -> str:
-    """A tool's result as the model reads it: text as it is, all else as JSON."""
+    """A tool's result as the model reads it: text as it is, all else as JSON. Never empty: providers refuse that."""
     if isinstance(result, str):
-        return result
+        return result or "(empty)"
     if result is None:
         return "done"
     if isinstance(result, BaseModel):

@@ -116,6 +116,11 @@ class Assembly:
 
     def _all_models(self) -> list[ModelSpec]:
         found = [spec for agent in self.agents() if (spec := self.model_of(agent)) is not None]
+        for node in self.graph.of_kind("router"):
+            own = node.spec.settings if isinstance(node.spec, RouterSpec) else None
+            settings = own or self.spec.defaults.router
+            if isinstance(settings, LlmRouter):
+                found += filter(None, (settings.model or self.spec.defaults.models.model,))
         compaction = self.compaction_model()
         return found if compaction is None else [*found, compaction]
 

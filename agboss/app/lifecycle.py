@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+import anyio
+
 from agboss.app.assembly import Assembly
 from agboss.app.build import Builder, Built
 from agboss.errors import AppStateError
@@ -76,7 +78,7 @@ class Lifecycle:
         """
         runtime = self._runtime
         loop = asyncio.get_running_loop()
-        if runtime is None or self._loop is not loop:
+        if runtime is None or self.closed or self._loop is not loop:
             runtime = await self._join(loop)
         if models and not self._models_open and self._built is not None:
             self._built.open_models()
@@ -95,28 +97,39 @@ class Lifecycle:
             self._opened = None
         self._loop = loop
         if self._opened is None:
-            self._opened = loop.create_future()
-            self._supervisor = loop.create_task(self._supervise(self._opened), name=f"agboss:{name}")
+            self._opened, self._stop = loop.create_future(), asyncio.Event()
+            self._supervisor = loop.create_task(self._supervise(self._opened, self._stop), name=f"agboss:{name}")
         return await asyncio.shield(self._opened)
 
-    async def _supervise(self, opened: asyncio.Future[Runtime]) -> None:
-        self._stop = asyncio.Event()
-        async with AsyncExitStack() as stack:
-            try:
-                self._runtime = await self._open(stack)
-            except BaseException as error:
-                self._opened = None
-                if not opened.done():
-                    opened.set_exception(error)
-                return
-            opened.set_result(self._runtime)
-            renewing = asyncio.create_task(self._renew(self._runtime))
-            try:
-                await self._stop.wait()
-            finally:
-                renewing.cancel()
-                self._runtime = None
-                await self._finish_tasks()
+    async def _supervise(self, opened: asyncio.Future[Runtime], stop: asyncio.Event) -> None:
+        failure: BaseException | None = None
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    self._runtime = await self._open(stack)
+                except BaseException as error:
+                    failure = error
+                    raise
+                opened.set_result(self._runtime)
+                await self._serve(self._runtime, stop)
+        except BaseException as error:
+            if failure is None:
+                raise
+            # Told only now: whoever hears of it finds everything released.
+            self._opened = None
+            opened.set_exception(failure)
+            opened.exception()  # the caller may be gone; asyncio is not to complain
+            if not isinstance(error, Exception):
+                raise
+
+    async def _serve(self, runtime: Runtime, stop: asyncio.Event) -> None:
+        renewing = asyncio.create_task(self._renew(runtime))
+        try:
+            await stop.wait()
+        finally:
+            renewing.cancel()
+            self._runtime = None
+            await self._finish_tasks()
 
     async def _open(self, stack: AsyncExitStack) -> Runtime:
         settings, offline = self.settings, self.assembly.offline
@@ -168,6 +181,9 @@ class Lifecycle:
     async def aclose(self) -> None:
         """Finish background work and release everything. Closing twice is allowed."""
         self.closed = True
-        if self._supervisor is not None and self._stop is not None:
-            self._stop.set()
-            await self._supervisor
+        if self._supervisor is None or self._stop is None:
+            return
+        self._stop.set()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait((self._supervisor,))
+        self._supervisor.result()
