@@ -149,6 +149,14 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             CURRENT.reset(token)
     finally:
         lines.close()
+        await _hand_on_cancellation()
+
+
+async def _hand_on_cancellation() -> None:
+    """A cancellation that a store held back reaches the caller here, not at some later await of its own."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        await asyncio.sleep(0)
 
 
 async def _enter(runtime: Runtime, request: RunRequest) -> ExitStack:

@@ -18,7 +18,6 @@ from agboss import (
 )
 
 
-
 class Hanging:
     """A model that answers only when it is told to."""
 
