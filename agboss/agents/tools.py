@@ -143,7 +143,8 @@ def _arguments_model(spec: ToolSpec) -> type[BaseModel]:
 
 def _field(parameter: ToolParameter, description: str | None) -> Any:
     default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-    return Field(default, alias=parameter.name, description=description)
+    said = {} if description is None else {"description": description}  # None would hide that of an Annotated field
+    return Field(default, alias=parameter.name, **said)
 
 
 def _summary(docstring: str) -> str:
