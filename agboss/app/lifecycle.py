@@ -14,7 +14,7 @@ import anyio
 
 from agboss.app.assembly import Assembly
 from agboss.app.build import Builder, Built
-from agboss.errors import AppStateError
+from agboss.errors import AgbossError, AppStateError
 from agboss.models import ChatModel, ModelCatalog, ModelSource
 from agboss.runner import Runtime
 from agboss.windows import Windows
@@ -91,9 +91,7 @@ class Lifecycle:
             raise AppStateError("app.closed", f"the App of {name!r} is closed", "create a new one")
         if self._loop is not None and self._loop is not loop:
             if not self._loop.is_closed():
-                raise AppStateError(
-                    "app.other-loop", f"the App of {name!r} is open in another event loop", "create one App per loop"
-                )
+                raise self._elsewhere()
             self._opened = None
         self._loop = loop
         if self._opened is None:
@@ -158,8 +156,12 @@ class Lifecycle:
         """Keep the leases of Terns that run for long."""
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            if runtime.running:
+            if not runtime.running:
+                continue
+            try:
                 await runtime.store.renew(runtime.holder, utc_now() + timedelta(seconds=LEASE_SECONDS))
+            except AgbossError as error:  # the next try may succeed before the lease ends
+                logger.warning("leases could not be renewed: %s", error.message)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start a task that the App finishes before it closes."""
@@ -179,11 +181,26 @@ class Lifecycle:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def aclose(self) -> None:
-        """Finish background work and release everything. Closing twice is allowed."""
-        self.closed = True
-        if self._supervisor is None or self._stop is None:
+        """Finish background work and release everything. Closing twice is allowed.
+
+        Raises:
+            AppStateError: The App is open in another event loop.
+        """
+        supervisor, stop = self._supervisor, self._stop
+        ended = self._loop is None or self._loop.is_closed()
+        if supervisor is None or stop is None or ended or supervisor.done():
+            self.closed = True
             return
-        self._stop.set()
+        if self._loop is not asyncio.get_running_loop():
+            raise self._elsewhere()
+        self.closed = True
+        stop.set()
         with anyio.CancelScope(shield=True):
-            await asyncio.wait((self._supervisor,))
-        self._supervisor.result()
+            await asyncio.wait((supervisor,))
+        supervisor.result()
+
+    def _elsewhere(self) -> AppStateError:
+        name = self.assembly.spec.name
+        return AppStateError(
+            "app.other-loop", f"the App of {name!r} is open in another event loop", "create one App per loop"
+        )

@@ -114,7 +114,8 @@ class Connection:
             self._jobs = jobs
         worker = threading.Thread(target=_work, args=(jobs,), name=f"agboss-sqlite {self.path.name}", daemon=True)
         worker.start()
-        weakref.finalize(self, jobs.put, None)
+        # Not at exit: a close that runs there as well still needs the thread, and a daemon ends by itself.
+        weakref.finalize(self, jobs.put, None).atexit = False
         try:
             await self._call(self._connect, keep=True)
         except BaseException:
