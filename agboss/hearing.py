@@ -13,13 +13,17 @@ class Hearing:
 
     Args:
         emit: Receives the events.
+        answer: Receives text that can only be part of the Tern's answer, None when the node's text cannot be.
     """
 
-    def __init__(self, emit: Callable[[RunEvent], None]) -> None:
+    def __init__(self, emit: Callable[[RunEvent], None], answer: Callable[[str], None] | None = None) -> None:
         self._emit = emit
+        self._answer = answer
 
     def text(self, node: str, text: str, certain: bool) -> None:
         """A piece of text."""
+        if certain and self._answer is not None:
+            self._answer(text)
         self._emit(TextDelta(node=node, text=text, certain=certain))
 
     def tool_started(self, node: str, call: ToolCall) -> None:

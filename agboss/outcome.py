@@ -7,6 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agboss.components.action import ActionSpec
+from agboss.components.agent import AgentSpec
+from agboss.components.boundary import StartSpec
 from agboss.errors import AgbossError, TernCancelledError, TernFailedError, TernTimeoutError
 from agboss.plan import Plan, total
 from agboss.run import LiveTern, RunResult, one_line
@@ -69,7 +72,11 @@ def answered(finished: Finished, live: LiveTern) -> Outcome:
 
 
 def failed(live: LiveTern, error: BaseException, *, asked: bool, expired: bool, timeout: float | None) -> Outcome:
-    """The flow was stopped by an error, a cancellation, or its time-out."""
+    """The flow was stopped by an error, a cancellation, or its time-out.
+
+    A cancelled Tern keeps what was streamed of its answer.
+    """
+    partial = "".join(live.heard)
     place = f"turn {live.number} of thread {live.thread!r}"
     if expired and isinstance(error, TimeoutError):
         if asked:
@@ -78,14 +85,14 @@ def failed(live: LiveTern, error: BaseException, *, asked: bool, expired: bool, 
             stop = TernTimeoutError(
                 "run.timeout", f"{place} gave no answer within {timeout:g} s", "raise timeout=, or ask for less"
             )
-        return Outcome(status=TernStatus.CANCELLED, error=stop)
+        return Outcome(status=TernStatus.CANCELLED, answer=partial, error=stop)
     if isinstance(error, AgbossError):
         return Outcome(status=TernStatus.FAILED, error=error)
     if isinstance(error, Exception):
         wrapped = TernFailedError("run.failed", f"{place} failed: {type(error).__name__}", "see __cause__")
         wrapped.__cause__ = error
         return Outcome(status=TernStatus.FAILED, error=wrapped)
-    return Outcome(status=TernStatus.CANCELLED, error=error)
+    return Outcome(status=TernStatus.CANCELLED, answer=partial, error=error)
 
 
 def conclude(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResult:
@@ -150,5 +157,9 @@ _KINDS: dict[str, type[AgbossError]] = {"run.cancelled": TernCancelledError, "ru
 
 
 def _output_model(plan: Plan, tern: Tern) -> Any:
-    agent = plan.agents.get(tern.agent)
-    return None if agent is None else agent.spec.output
+    """What the node before the finish gave: an agent's or action's output, or the start's input."""
+    node = plan.graph.nodes.get(tern.path[-2]) if len(tern.path) > 1 else None
+    spec = None if node is None else node.spec
+    if isinstance(spec, StartSpec):
+        return spec.input
+    return spec.output if isinstance(spec, AgentSpec | ActionSpec) else None

@@ -117,6 +117,7 @@ class LiveTern:
         messages: What the agents said.
         visits: How often each router was asked.
         warnings: One line each.
+        heard: What was streamed of the answer so far.
     """
 
     plan: Plan
@@ -140,6 +141,7 @@ class LiveTern:
     messages: list[Message] = field(default_factory=list[Message])
     visits: dict[str, int] = field(default_factory=dict[str, int])
     warnings: list[str] = field(default_factory=list[str])
+    heard: list[str] = field(default_factory=list[str])
     meter: Meter = field(init=False)
 
     def warn(self, text: str) -> None:
@@ -149,6 +151,10 @@ class LiveTern:
             logger.warning("thread %s, turn %d: %s", self.thread, self.number, text, extra={"warning": text})
             if self.emit is not None:
                 self.emit(Warned(text=text))
+
+    def hear(self, text: str) -> None:
+        """Note a piece of the answer that a listener has got: it is kept if the Tern is cancelled now."""
+        self.heard.append(text)
 
 
 def one_line(text: str) -> str:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from typing import Any
 
-from agboss.agents import AgentView, ViewBuilder
-from agboss.components.settings import RunLimits
 from agboss.container import CURRENT, TernScope
-from agboss.errors import AgbossError, NestedRunError
-from agboss.events import Answered, NodeFinished, NodeStarted, RouteChosen, RunEvent, TernStarted
+from agboss.errors import AgbossError
+from agboss.events import Answered, NodeFinished, NodeStarted, RouteChosen, TernStarted
 from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.models.meter import Meter
 from agboss.outcome import Outcome, answered, conclude, failed, stored_result
-from agboss.plan import Plan
-from agboss.queue import Line, ThreadQueue, thread_line
 from agboss.run import LiveTern, RunResult, one_line
+from agboss.runtime import Interrupt, RunRequest, Runtime, enter, hand_on_cancellation, spent_today
 from agboss.tern import (
     AdmitRequest,
     ChooseRequest,
-    ContextRequest,
     DispatchRequest,
     Finished,
     FinishRequest,
@@ -32,104 +27,21 @@ from agboss.tern import (
     Recorded,
     admit,
     book_rest,
-    build_context,
     choose,
     dispatch,
     finish,
     record,
     update_memory,
 )
-from agboss.windows import Windows
-from agboss_memory.contract import MemoryView, utc_now
-from agboss_memory.messages import Message
-from agboss_memory.stores.contract import Admission, DaySpend, MessagePage, PendingWork, Store
-
-_NO_BOUND = 2**62
-"""Greater than any message number."""
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class Runtime:
-    """What all runs of one App share.
-
-    Attributes:
-        plan: The assembled workflow.
-        store: Where the log is.
-        windows: Windows of threads in use.
-        queue: One Tern at a time per thread.
-        holder: Names this App in leases.
-        policy: ``enqueue`` waits for a busy thread, ``reject`` does not.
-        queue_timeout: Seconds that ``enqueue`` waits.
-        background: Whether memory work goes on after a run has returned.
-        spawn: Starts a task that belongs to the App.
-        running: What cancels the Tern that runs in a thread, by thread id.
-    """
-
-    plan: Plan
-    store: Store
-    windows: Windows
-    holder: str
-    policy: Literal["enqueue", "reject"]
-    queue_timeout: float
-    background: bool
-    spawn: Callable[[Coroutine[Any, Any, Any]], object]
-    queue: ThreadQueue = field(default_factory=ThreadQueue)
-    running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
-
-
-@dataclass(slots=True, eq=False)
-class Interrupt:
-    """Ends the run of a Tern early: by a time-out or because the App was asked to."""
-
-    timer: asyncio.Timeout
-    asked: bool = False
-
-    def cancel(self) -> None:
-        """Cancel the Tern now."""
-        self.asked = True
-        self.timer.reschedule(asyncio.get_running_loop().time())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """One call of ``execute`` or ``stream``, checked.
-
-    Attributes:
-        thread: Id of the thread; a fresh one at first contact.
-        create: Make the thread when it does not exist.
-        first_contact: The caller named no thread.
-        owner: Who asks, None = nobody in particular.
-        idempotency_key: Makes the Tern exactly-once per owner, None = off.
-        start: Name of the start.
-        value: The start's input: text, or an instance of its model.
-        task: The input as text.
-        metadata: JSON text to keep with the Tern, or None.
-        timeout: Seconds from admission to answer, None = no bound.
-        emit: Receives events, None when nobody listens.
-    """
-
-    thread: str
-    create: bool
-    first_contact: bool
-    owner: str | None
-    idempotency_key: str | None
-    start: str
-    value: Any
-    task: str
-    metadata: str | None = None
-    timeout: float | None = None
-    emit: Callable[[RunEvent], None] | None = None
+from agboss.viewing import view_builder
+from agboss_memory.contract import utc_now
+from agboss_memory.stores.contract import Admission, PendingWork
 
 
 async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     """Run one Tern. Raises typed errors that carry the stored run as ``.run``."""
-    _refuse_own_thread(request)
-    lines = _lines(request)
-    entered: list[Line] = []
+    lines = await enter(runtime, request)
     try:
-        for line in lines:
-            await runtime.queue.enter(line, 0 if runtime.policy == "reject" else runtime.queue_timeout)
-            entered.append(line)
         live = await _admit(runtime, request)
         if isinstance(live, RunResult):
             return live
@@ -140,38 +52,16 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             recorded = await record(outcome.to_record(live, runtime.windows))
             if live.emit is not None:
                 live.emit(Answered(answer=outcome.answer, status=outcome.status))
-            work = _remember(runtime, live, recorded, scope)
             if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
-                runtime.spawn(_release_after(runtime, work, tuple(entered)))
-                entered.clear()
+                runtime.spawn(_release_after(_remember(runtime, live, recorded), lines.pop_all()))
                 return conclude(live, outcome, MemoryReport())
-            return conclude(live, outcome, await work)
+            return conclude(live, outcome, await _remember(runtime, live, recorded))
         finally:
             scope.ended = True
             CURRENT.reset(token)
     finally:
-        for line in reversed(entered):
-            runtime.queue.leave(line)
-
-
-def _refuse_own_thread(request: RunRequest) -> None:
-    """A Tern that waits for its own thread would wait for itself."""
-    scope = CURRENT.get()
-    if scope is not None and not scope.ended and scope.thread_id == request.thread:
-        raise NestedRunError(
-            "run.own-thread",
-            f"thread {request.thread!r} was asked for a Tern from inside its running Tern, which would wait for itself",
-            "use another thread, or run it after the Tern has ended",
-            thread=request.thread,
-        )
-
-
-def _lines(request: RunRequest) -> tuple[Line, ...]:
-    """What the run waits for within this process: its idempotency key, then its thread."""
-    thread = thread_line(request.thread)
-    if request.idempotency_key is None:
-        return (thread,)
-    return (("key", request.owner, request.idempotency_key), thread)
+        lines.close()
+        await hand_on_cancellation()
 
 
 async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
@@ -223,17 +113,9 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         emit=request.emit,
         pending=admitted.pending,
     )
-    live.meter = Meter(plan.limits, plan.cost_of, live.warn, await spent_today(runtime, now))
+    live.meter = Meter(plan.limits, plan.cost_of, live.warn)
     _note(live)
     return live
-
-
-async def spent_today(runtime: Runtime, now: datetime) -> DaySpend | None:
-    """What the workflow has spent on this UTC day, None when no daily bound needs it."""
-    limits = runtime.plan.limits
-    if limits is None or limits.per_day == RunLimits():
-        return None
-    return await runtime.store.day_spend(runtime.plan.name, now.date().isoformat())
 
 
 def _note(live: LiveTern) -> None:
@@ -254,15 +136,32 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
     try:
         async with timer:
             runtime.running[live.thread] = interrupt
-            await runtime.plan.container.open_tern(scope)
-            crashed = tuple(work for work in live.pending if work.attempts == 0)
-            if crashed:
-                await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
-            return answered(await _walk(live), live)
+            finished = await _in_scope(runtime, live, scope)
+        return answered(finished, live)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
         return failed(live, error, asked=interrupt.asked, expired=timer.expired(), timeout=request.timeout)
     finally:
         runtime.running.pop(live.thread, None)
+
+
+async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finished:
+    """Repair what a crash left, then walk the flow, with what lives for one Tern open."""
+    day = await spent_today(runtime, live.started_at.date().isoformat())
+    if day is not None:
+        live.meter.bound_by(day)
+    finished: Finished | None = None
+    try:
+        async with runtime.plan.container.tern(scope):
+            crashed = tuple(work for work in live.pending if work.attempts == 0)
+            if crashed:
+                await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
+            finished = await _walk(live)
+    except Exception as error:
+        if finished is None:
+            raise
+        # The answer is there; only a resource of the Tern could not be closed.
+        live.warn(f"a resource of the turn could not be closed: {one_line(f'{type(error).__name__}: {error}')}")
+    return finished
 
 
 async def _walk(live: LiveTern) -> Finished:
@@ -290,10 +189,10 @@ async def _walk(live: LiveTern) -> Finished:
 
 async def _visit(live: LiveTern, node: Node) -> None:
     name = node.spec.name
-    listener = None if live.emit is None else Hearing(live.emit)
+    listener = None if live.emit is None else Hearing(live.emit, live.hear if _ends_after(live, node) else None)
     if live.emit is not None:
         live.emit(NodeStarted(node=name))
-    build_view = _view_builder(live, name) if node.spec.kind == "agent" else None
+    build_view = view_builder(live, name) if node.spec.kind == "agent" else None
     done = await dispatch(DispatchRequest(live=live, node=node, build_view=build_view, listener=listener))
     live.value = done.value
     live.answers.append((name, done.answer))
@@ -303,91 +202,48 @@ async def _visit(live: LiveTern, node: Node) -> None:
         live.emit(NodeFinished(node=name, answer=done.answer))
 
 
-def _view_builder(live: LiveTern, name: str) -> ViewBuilder:
-    """Gives the agent's view for each of its model calls."""
-    agent = live.plan.agents[name]
-    results = tuple(live.answers)
-    conversation: tuple[Message, ...] | None = None
-    previous: MemoryView | None = None
-
-    async def older(before: int, limit: int) -> tuple[Message, ...]:
-        return await live.store.messages(live.key, MessagePage(agent=name, before=before, limit=limit))
-
-    async def build(call_index: int, added: tuple[Message, ...]) -> AgentView:
-        nonlocal conversation, previous
-        if conversation is None:
-            limit = agent.reach.messages
-            conversation = await older(_NO_BOUND, limit) if limit else ()
-        built = await build_context(
-            ContextRequest(
-                agent=agent,
-                thread=live.thread,
-                owner=live.owner,
-                tern=live.number,
-                task=live.task,
-                now=live.started_at,
-                window=live.window,
-                results=results,
-                conversation=conversation,
-                added=added,
-                call_index=call_index,
-                previous=previous,
-                metadata=live.metadata,
-                counter=agent.counter(),
-                load_older=older,
-            )
-        )
-        previous = built.view
-        return AgentView(system=built.system, messages=built.messages)
-
-    return build
+def _ends_after(live: LiveTern, node: Node) -> bool:
+    """Whether a finish follows, so that what the node says is the Tern's answer."""
+    return node.next is not None and live.plan.graph.nodes[node.next].spec.kind == "finish"
 
 
-async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded, scope: TernScope) -> MemoryReport:
-    """Memory work after the commit. A fault of the store leaves it to the next Tern."""
+async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> MemoryReport:
+    """Memory work after the commit. A fault of the store, or a cancellation, leaves the rest to the next Tern."""
     fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
     retried = tuple(work for work in live.pending if work.attempts > 0)
+    if not (fresh or retried or recorded.due):
+        return MemoryReport()
     complete = False
     try:
-        report = MemoryReport()
-        if fresh or retried or recorded.due:
-            report = await update_memory(
-                MemoryRequest(
-                    live=live,
-                    windows=runtime.windows,
-                    work=(*retried, *fresh),
-                    due=recorded.due,
-                    tern=recorded.tern,
-                    messages=recorded.messages,
-                )
+        report = await update_memory(
+            MemoryRequest(
+                live=live,
+                windows=runtime.windows,
+                work=(*retried, *fresh),
+                due=recorded.due,
+                tern=recorded.tern,
+                messages=recorded.messages,
             )
+        )
         complete = True
         return report
     except AgbossError as error:
         live.warn(f"memory work is left to the next turn: {one_line(error.message)}")
         return MemoryReport()
     finally:
-        await _after_work(live, scope, complete=complete)
+        if not complete:
+            await _book_rest(live)
 
 
-async def _after_work(live: LiveTern, scope: TernScope, *, complete: bool) -> None:
-    """Book what broken-off work has spent, and leave the Tern's resources. The Tern is stored: faults are told."""
-    if not complete:
-        try:
-            await book_rest(live)
-        except AgbossError as error:
-            live.warn(f"the cost of memory work could not be stored: {one_line(error.message)}")
-    if scope.exits is not None:
-        try:
-            await scope.exits.aclose()
-        except Exception as error:
-            live.warn(f"a resource of the turn could not be closed: {one_line(f'{type(error).__name__}: {error}')}")
-
-
-async def _release_after(runtime: Runtime, work: Coroutine[Any, Any, MemoryReport], lines: tuple[Line, ...]) -> None:
-    """Finish memory work of a run that has returned, then let the thread's next Tern in."""
+async def _book_rest(live: LiveTern) -> None:
+    """Book what broken-off memory work has spent. The Tern is stored: a fault is told, not raised."""
     try:
+        await book_rest(live)
+    except AgbossError as error:
+        live.warn(f"the cost of memory work could not be stored: {one_line(error.message)}")
+
+
+async def _release_after(work: Coroutine[Any, Any, MemoryReport], lines: ExitStack) -> None:
+    """Finish memory work of a run that has returned, then let the thread's next Tern in."""
+    with lines:
         await work
-    finally:
-        for line in reversed(lines):
-            runtime.queue.leave(line)

@@ -106,7 +106,8 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
                     f"agent {name!r} reached max_tool_calls={job.plan.spec.max_tool_calls}; one last call without tools"
                 )
             continue
-        job.log.append(_assistant(job, replace(reply, tool_calls=()) if reply.tool_calls else reply))
+        if reply.text or reply.thinking:  # an empty message would be refused when it is sent back
+            job.log.append(_assistant(job, replace(reply, tool_calls=())))
         if not reply.text:
             job.warn(f"agent {name!r} answered nothing")
         try:
@@ -184,18 +185,21 @@ def _json_part(text: str) -> str:
 async def _run_tools(job: AgentJob, calls: tuple[ToolCall, ...], calls_left: int) -> None:
     """Run the calls at the same time and log their results in the order of the calls.
 
-    Calls above the bound are refused as text. When one is stopped by a limit or a cancellation, the results of those
-    that had finished are logged all the same.
+    Calls above ``max_tool_calls`` are refused as text. When a limit forbids one, those that were allowed finish first.
+    When the run is cancelled, the results of those that had finished are logged all the same.
     """
     allowed = len(calls) + min(calls_left, 0)
     tasks = [asyncio.create_task(_run_call(job, call, position < allowed)) for position, call in enumerate(calls)]
     try:
-        await asyncio.gather(*tasks)
+        await asyncio.wait(tasks)
     finally:
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         job.log.extend(result for result in results if isinstance(result, Message))
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
 
 
 async def _run_call(job: AgentJob, call: ToolCall, allowed: bool) -> Message:

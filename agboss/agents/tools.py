@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import json
@@ -78,6 +79,11 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
         with anyio.move_on_after(tool.spec.timeout) as scope:
             result = await _call(tool.target(), keywords)
         text = as_text(result)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _error(tool, "it cancelled itself"), False  # something that the tool waited for was cancelled
     except Exception as error:  # whatever a tool raises is told to the model, never to the caller
         return _error(tool, f"{type(error).__name__}: {error}"), False
     if scope.cancelled_caught:
@@ -86,9 +92,9 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
 
 
 def as_text(result: Any) -> str:
-    """A tool's result as the model reads it: text as it is, all else as JSON."""
+    """A tool's result as the model reads it: text as it is, all else as JSON. Never empty: providers refuse that."""
     if isinstance(result, str):
-        return result
+        return result or "(empty)"
     if result is None:
         return "done"
     if isinstance(result, BaseModel):
@@ -141,7 +147,10 @@ def _arguments_model(spec: ToolSpec) -> type[BaseModel]:
 
 def _field(parameter: ToolParameter, description: str | None) -> Any:
     default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-    return Field(default, alias=parameter.name, description=description)
+    said: Any = (
+        {} if description is None else {"description": description}
+    )  # None would hide that of an Annotated field
+    return Field(default, alias=parameter.name, **said)
 
 
 def _summary(docstring: str) -> str:

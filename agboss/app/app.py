@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any, Literal, Self
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -71,6 +74,13 @@ def create_app(
         raise InvalidInputError("app.invalid", f"memory_work={memory_work!r}", "use 'inline' or 'background'")
     if thread_policy not in ("enqueue", "reject"):
         raise InvalidInputError("app.invalid", f"thread_policy={thread_policy!r}", "use 'enqueue' or 'reject'")
+    _check_queue_timeout(queue_timeout)
+    if models is not None and not isinstance(models, Mapping | ModelSource):
+        raise InvalidInputError(
+            "app.invalid",
+            f"models is a {type(models).__name__}",
+            "pass a dict of chat models by id, or a source such as ScriptedModels()",
+        )
     url = store if store is not None else os.environ.get(STORE_VARIABLE)
     if url is None:
         url = DEFAULT_STORE
@@ -87,6 +97,12 @@ def create_app(
     )
 
 
+def _check_queue_timeout(seconds: Any) -> None:
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not (number and 0 <= seconds < math.inf):
+        raise InvalidInputError("app.invalid", f"queue_timeout={seconds!r}", "use a number of seconds, 0 or more")
+
+
 class App:
     """Made by ``create_app``. Use it as ``async with``, as plain ``with`` in scripts, or call ``execute`` right away.
 
@@ -97,6 +113,7 @@ class App:
         self._lifecycle = Lifecycle(assembly, settings)
         self._portal: BlockingPortal | None = None
         self._leave_portal: Callable[[], Any] | None = None
+        self._portal_lock = Lock()
         self.threads = AppThreads(self._lifecycle)
         self.memory = AppMemory(self._lifecycle)
 
@@ -216,13 +233,15 @@ class App:
         return portal.call(call)
 
     def _enter_portal(self) -> BlockingPortal:
-        if self._portal is None:
-            if self._lifecycle.closed:
-                raise AppStateError("app.closed", f"the App of {self.name!r} is closed", "create a new one")
-            manager = start_blocking_portal()
-            self._portal = manager.__enter__()
-            self._leave_portal = partial(manager.__exit__, None, None, None)
-        return self._portal
+        with self._portal_lock:
+            if self._portal is None:
+                if self._lifecycle.closed:
+                    raise AppStateError("app.closed", f"the App of {self.name!r} is closed", "create a new one")
+                manager = start_blocking_portal()
+                self._portal = manager.__enter__()
+                self._leave_portal = partial(manager.__exit__, None, None, None)
+                atexit.register(self.close)  # a script that forgets to close would never end
+            return self._portal
 
     def __enter__(self) -> Self:
         portal = self._enter_portal()
@@ -238,8 +257,10 @@ class App:
 
     def close(self) -> None:
         """``aclose`` from a script."""
-        portal, leave = self._portal, self._leave_portal
-        self._portal = self._leave_portal = None
+        with self._portal_lock:
+            portal, leave = self._portal, self._leave_portal
+            self._portal = self._leave_portal = None
+        atexit.unregister(self.close)
         if portal is not None and leave is not None:
             try:
                 portal.call(self.aclose)

@@ -66,6 +66,7 @@ class Builder:
         self._stack = stack
         self._handles: list[ModelHandle] = []
         self._notes: list[str] = []
+        self._memory_models: dict[tuple[str, Any], MemoryModel] = {}
         self._container = Container(assembly.providers, self._memory_model)
         self._strategies: dict[str, tuple[BaseMemoryStrategy, list[str]]] = {}
 
@@ -183,7 +184,7 @@ class Builder:
         def fill(target: Callable[..., Any]) -> Callable[..., Any]:
             if not dependencies:
                 return target
-            return partial(target, **container.arguments(dependencies, label))
+            return partial(target, **container.arguments(dependencies, label, target))
 
         return fill
 
@@ -277,18 +278,20 @@ class Builder:
             counter=cache(lambda: counter_for(model.name)),
         )
 
-    def _memory_model(self, strategy: str) -> MemoryModel:
-        """A strategy's model: that of compaction, else the default one, else that of the agent it serves."""
+    def _memory_model(self, name: str, target: Any) -> MemoryModel:
+        """A component's model: that of compaction, else the default one, else that of the agent it serves."""
+        if (name, target) in self._memory_models:
+            return self._memory_models[name, target]
         assembly = self._assembly
         spec = assembly.compaction_model() or assembly.spec.defaults.models.model
-        target = None
         for agent in assembly.agents():
-            if agent.strategy is not None and agent.strategy.name == strategy:
-                spec = spec or assembly.model_of(agent)
-                target = agent.strategy.cls
+            if spec is None and agent.strategy is not None and agent.strategy.name == name:
+                spec = assembly.model_of(agent)
         if spec is None:
             spec = next(found for agent in assembly.agents() if (found := assembly.model_of(agent)) is not None)
-        return MeteredMemoryModel(strategy, self._handle(Caller(kind="strategy", name=strategy, target=target), spec))
+        handle = self._handle(Caller(kind="strategy", name=name, target=target), spec)
+        made = self._memory_models[name, target] = MeteredMemoryModel(name, handle)
+        return made
 
     @property
     def _every(self) -> int:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+import anyio
+
 from agboss.app.assembly import Assembly
 from agboss.app.build import Builder, Built
-from agboss.errors import AppStateError
+from agboss.errors import AgbossError, AppStateError
 from agboss.models import ChatModel, ModelCatalog, ModelSource
-from agboss.runner import Runtime
+from agboss.runtime import Runtime
 from agboss.windows import Windows
 from agboss_memory.contract import utc_now
 from agboss_memory.stores import Store, new_holder, release_holder
@@ -76,7 +78,7 @@ class Lifecycle:
         """
         runtime = self._runtime
         loop = asyncio.get_running_loop()
-        if runtime is None or self._loop is not loop:
+        if runtime is None or self.closed or self._loop is not loop:
             runtime = await self._join(loop)
         if models and not self._models_open and self._built is not None:
             self._built.open_models()
@@ -89,34 +91,43 @@ class Lifecycle:
             raise AppStateError("app.closed", f"the App of {name!r} is closed", "create a new one")
         if self._loop is not None and self._loop is not loop:
             if not self._loop.is_closed():
-                raise AppStateError(
-                    "app.other-loop", f"the App of {name!r} is open in another event loop", "create one App per loop"
-                )
+                raise self._elsewhere()
             self._opened = None
         self._loop = loop
         if self._opened is None:
-            self._opened = loop.create_future()
-            self._supervisor = loop.create_task(self._supervise(self._opened), name=f"agboss:{name}")
+            self._opened, self._stop = loop.create_future(), asyncio.Event()
+            self._supervisor = loop.create_task(self._supervise(self._opened, self._stop), name=f"agboss:{name}")
         return await asyncio.shield(self._opened)
 
-    async def _supervise(self, opened: asyncio.Future[Runtime]) -> None:
-        self._stop = asyncio.Event()
-        async with AsyncExitStack() as stack:
-            try:
-                self._runtime = await self._open(stack)
-            except BaseException as error:
-                self._opened = None
-                if not opened.done():
-                    opened.set_exception(error)
-                return
-            opened.set_result(self._runtime)
-            renewing = asyncio.create_task(self._renew(self._runtime))
-            try:
-                await self._stop.wait()
-            finally:
-                renewing.cancel()
-                self._runtime = None
-                await self._finish_tasks()
+    async def _supervise(self, opened: asyncio.Future[Runtime], stop: asyncio.Event) -> None:
+        failure: BaseException | None = None
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    self._runtime = await self._open(stack)
+                except BaseException as error:
+                    failure = error
+                    raise
+                opened.set_result(self._runtime)
+                await self._serve(self._runtime, stop)
+        except BaseException as error:
+            if failure is None:
+                raise
+            # Told only now: whoever hears of it finds everything released.
+            self._opened = None
+            opened.set_exception(failure)
+            opened.exception()  # the caller may be gone; asyncio is not to complain
+            if not isinstance(error, Exception):
+                raise
+
+    async def _serve(self, runtime: Runtime, stop: asyncio.Event) -> None:
+        renewing = asyncio.create_task(self._renew(runtime))
+        try:
+            await stop.wait()
+        finally:
+            renewing.cancel()
+            self._runtime = None
+            await self._finish_tasks()
 
     async def _open(self, stack: AsyncExitStack) -> Runtime:
         settings, offline = self.settings, self.assembly.offline
@@ -145,8 +156,12 @@ class Lifecycle:
         """Keep the leases of Terns that run for long."""
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            if runtime.running:
+            if not runtime.running:
+                continue
+            try:
                 await runtime.store.renew(runtime.holder, utc_now() + timedelta(seconds=LEASE_SECONDS))
+            except AgbossError as error:  # the next try may succeed before the lease ends
+                logger.warning("leases could not be renewed: %s", error.message)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start a task that the App finishes before it closes."""
@@ -166,8 +181,26 @@ class Lifecycle:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def aclose(self) -> None:
-        """Finish background work and release everything. Closing twice is allowed."""
+        """Finish background work and release everything. Closing twice is allowed.
+
+        Raises:
+            AppStateError: The App is open in another event loop.
+        """
+        supervisor, stop = self._supervisor, self._stop
+        ended = self._loop is None or self._loop.is_closed()
+        if supervisor is None or stop is None or ended or supervisor.done():
+            self.closed = True
+            return
+        if self._loop is not asyncio.get_running_loop():
+            raise self._elsewhere()
         self.closed = True
-        if self._supervisor is not None and self._stop is not None:
-            self._stop.set()
-            await self._supervisor
+        stop.set()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait((supervisor,))
+        supervisor.result()
+
+    def _elsewhere(self) -> AppStateError:
+        name = self.assembly.spec.name
+        return AppStateError(
+            "app.other-loop", f"the App of {name!r} is open in another event loop", "create one App per loop"
+        )

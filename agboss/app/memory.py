@@ -12,7 +12,7 @@ from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.models.meter import Meter
 from agboss.queue import thread_line
 from agboss.run import LiveTern
-from agboss.runner import Runtime, spent_today
+from agboss.runtime import Runtime, spent_today
 from agboss.tern import ContextRequest, build_context, compact_block
 from agboss.units import new_id
 from agboss_memory.compaction import PER_TERN, plan_blocks
@@ -233,9 +233,11 @@ class AppMemory:
             started_at=utc_now(),
             window=state.window,
         )
-        day = await spent_today(runtime, live.started_at)
+        day = await spent_today(runtime, live.started_at.date().isoformat())
         prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
-        live.meter = Meter(runtime.plan.limits, runtime.plan.cost_of, live.warn, day, prefix)
+        live.meter = Meter(runtime.plan.limits, runtime.plan.cost_of, live.warn, prefix)
+        if day is not None:
+            live.meter.bound_by(day)
         return live
 
     def _agent(self, runtime: Runtime, agent: str | None) -> AgentPlan:

@@ -14,7 +14,7 @@ from agboss.components.metadata import component_of
 from agboss.components.naming import describe
 from agboss.errors import InvalidInputError
 from agboss.flow import Graph
-from agboss.runner import RunRequest
+from agboss.runtime import RunRequest
 from agboss.units import new_id
 
 LONGEST_ID = 512

@@ -8,11 +8,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import anyio
+
 from agboss.errors import AgbossError, AppStateError
 from agboss.events import Answered, Ended, Failed, RunEvent, TernStarted, TextDelta
 from agboss.flow import Graph
 from agboss.run import RunResult
-from agboss.runner import RunRequest, run_tern
+from agboss.runner import run_tern
+from agboss.runtime import RunRequest, Runtime
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -30,7 +33,9 @@ class RunStream:
         self._direct = direct
         self._events: asyncio.Queue[RunEvent | None] = asyncio.Queue()
         self._task: asyncio.Task[RunResult] | None = None
+        self._runtime: Runtime | None = None
         self._started = asyncio.Event()
+        self._stored = asyncio.Event()
         self._detached = False
         self._thread = ""
         self._drained = False
@@ -41,19 +46,19 @@ class RunStream:
         return self._thread
 
     async def __aenter__(self) -> Self:
-        runtime = await self._lifecycle.runtime(models=True)
+        if self._task is not None:
+            raise AppStateError("stream.entered", "the stream was entered before", "call app.stream(...) again")
+        self._runtime = await self._lifecycle.runtime(models=True)
         request = replace(self._request, emit=self._emit)
-        self._task = self._lifecycle.spawn(run_tern(runtime, request))
+        self._task = self._lifecycle.spawn(run_tern(self._runtime, request))
         self._task.add_done_callback(self._done)
-        waiting = asyncio.ensure_future(self._started.wait())
         try:
-            await asyncio.wait((waiting, self._task), return_when=asyncio.FIRST_COMPLETED)
+            await _first(self._started, self._task)
         except BaseException:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait((self._task,))
             raise
-        finally:
-            waiting.cancel()
         if not self._thread:
             self._thread = (await self._task).thread  # a repeat gives its stored result, a refusal its error
         return self
@@ -61,9 +66,14 @@ class RunStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._task is not None and not self._task.done() and not self._detached:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        if self._task is None or self._runtime is None or self._detached:
+            return
+        interrupt = self._runtime.running.get(self._thread)
+        if self._task.done() or interrupt is None:
+            return  # a Tern that is stored already is left to its memory work
+        interrupt.cancel()
+        with anyio.CancelScope(shield=True):
+            await _first(self._stored, self._task)
 
     def __aiter__(self) -> AsyncIterator[RunEvent]:
         return self._iterate()
@@ -73,6 +83,7 @@ class RunStream:
             event = await self._events.get()
             if event is None:
                 self._drained = True
+                self._events.put_nowait(None)  # for another one that waits
                 break
             yield event
         await self.result()
@@ -101,6 +112,8 @@ class RunStream:
         if isinstance(event, TernStarted):
             self._thread = event.thread
             self._started.set()
+        elif isinstance(event, Answered):
+            self._stored.set()
         self._events.put_nowait(event)
 
     def _done(self, task: asyncio.Task[RunResult]) -> None:
@@ -124,6 +137,15 @@ class RunStream:
                 )
             )
         self._events.put_nowait(None)
+
+
+async def _first(event: asyncio.Event, task: asyncio.Task[RunResult]) -> None:
+    """Wait for the event or the end of the task; cancels neither."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((waiting, task), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
 
 
 def direct_agents(graph: Graph) -> frozenset[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from injector import CallableProvider, Injector, InstanceProvider, UnsatisfiedRequirement, singleton
@@ -15,7 +15,7 @@ from agboss.container.check import FRAMEWORK_KEYS
 from agboss.container.scope import TernScope, tern_scope
 from agboss_memory.contract import MemoryModel
 
-MemoryModelFor = Callable[[str], MemoryModel]
+MemoryModelFor = Callable[[str, Any], MemoryModel]
 
 
 class Container:
@@ -23,14 +23,14 @@ class Container:
 
     Args:
         providers: All providers by key, as ``Checker`` left them.
-        memory_model: Makes the ``MemoryModel`` of a strategy, by the strategy's name.
+        memory_model: Makes the ``MemoryModel`` of a component, by its name and its class or function.
     """
 
     def __init__(self, providers: Mapping[Key, Provider], memory_model: MemoryModelFor) -> None:
         self._providers = dict(providers)
         self._memory_model = memory_model
         self._injector = Injector(auto_bind=False)
-        self._async_tern = [
+        self._tern_factories = [
             provider for provider in self._providers.values() if provider.scope == "tern" and provider.kind == "factory"
         ]
         for provider in self._providers.values():
@@ -59,19 +59,33 @@ class Container:
             self.get(provider.key)
 
     async def _enter(self, provider: Provider, stack: AsyncExitStack) -> Any:
-        made = provider.target(**self.arguments(provider.dependencies, key_name(provider.key)))
+        made = provider.target(**self.arguments(provider.dependencies, key_name(provider.key), provider.target))
         if inspect.isawaitable(made):
             made = await made
         if hasattr(made, "__aenter__") and hasattr(made, "__aexit__"):
             return await stack.enter_async_context(made)
         return made
 
-    async def open_tern(self, scope: TernScope) -> None:
-        """Make what factories of Tern scope provide. Costs nothing when there are none."""
-        for provider in self._async_tern:
-            if scope.exits is None:
-                scope.exits = AsyncExitStack()
-            scope.instances[provider.key] = await self._enter(provider, scope.exits)
+    @asynccontextmanager
+    async def tern(self, scope: TernScope) -> AsyncGenerator[None]:
+        """What factories of Tern scope provide, for as long as the block lasts. Costs nothing when there are none."""
+        if not self._tern_factories:
+            yield
+            return
+        async with AsyncExitStack() as stack:
+            for provider in self._tern_factories:
+                await self._open_tern(provider, scope, stack)
+            yield
+
+    async def _open_tern(self, provider: Provider, scope: TernScope, stack: AsyncExitStack) -> None:
+        """Dependencies first, also those of classes in between."""
+        if provider.scope != "tern" or provider.key in scope.instances:
+            return
+        for dependency in provider.dependencies:
+            if dependency.key in self._providers:
+                await self._open_tern(self._providers[dependency.key], scope, stack)
+        if provider.kind == "factory":
+            scope.instances[provider.key] = await self._enter(provider, stack)
 
     def get(self, key: Key) -> Any:
         """What is provided under ``key``."""
@@ -80,14 +94,14 @@ class Container:
 
     def build(self, cls: type[Any], spec: InjectableSpec, label: str) -> Any:
         """A new instance of ``cls``."""
-        return cls(**self.arguments(spec.dependencies, label))
+        return cls(**self.arguments(spec.dependencies, label, cls))
 
-    def arguments(self, dependencies: Iterable[Dependency], label: str) -> dict[str, Any]:
-        """Values for parameters. ``label`` is the strategy's name for its ``MemoryModel``."""
+    def arguments(self, dependencies: Iterable[Dependency], label: str, target: Any) -> dict[str, Any]:
+        """Values for parameters of ``target``. ``label`` names it to its ``MemoryModel``."""
         found: dict[str, Any] = {}
         for dependency in dependencies:
             if dependency.key in FRAMEWORK_KEYS:
-                found[dependency.parameter] = self._memory_model(label)
+                found[dependency.parameter] = self._memory_model(label, target)
                 continue
             try:
                 found[dependency.parameter] = self.get(dependency.key)
@@ -98,7 +112,7 @@ class Container:
 
     def _maker(self, provider: Provider) -> Callable[[], Any]:
         label = key_name(provider.key)
-        return lambda: provider.target(**self.arguments(provider.dependencies, label))
+        return lambda: provider.target(**self.arguments(provider.dependencies, label, provider.target))
 
     def _bind(self, key: Any, provider: Any, scope: Any = None) -> None:
         self._injector.binder.bind(key, to=provider, scope=scope)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,6 @@ class TernScope:
         meter: Bounds and books the Tern's calls.
         agent_model: The model specification of the agent that runs, None outside an agent.
         instances: Objects of Tern scope, by key.
-        exits: Async resources of Tern scope, left when the Tern ends.
         ended: Whether the Tern is over; work that it started may still see the scope.
     """
 
@@ -27,7 +25,6 @@ class TernScope:
     meter: Any = None
     agent_model: Any = None
     instances: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    exits: AsyncExitStack | None = None
     ended: bool = False
 
 

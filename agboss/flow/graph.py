@@ -72,7 +72,7 @@ class _Builder:
         self.names: dict[Any, str] = {}
         self.nodes: dict[str, Node] = {}
         self.violations: list[AgbossError] = []
-        self.broken: set[str] = set()
+        self.own_edges: set[str] = set()
 
     def problem(self, code: str, message: str, hint: str, **data: Any) -> None:
         self.violations.append(DeclarationError(code, message, hint, **data))
@@ -140,6 +140,7 @@ def compile_flow(flow: Iterable[Any]) -> tuple[Graph, list[AgbossError]]:
             builder.problem(
                 "flow.bad-edge", f"{edge!r:.80} is no edge", "use chain(...), from_(A).next(B) or .routes()"
             )
+    builder.own_edges = {name for name, node in builder.nodes.items() if node.next is not None}
     for item in routes:
         _add_routes(builder, item)
     if not builder.violations:
@@ -162,8 +163,8 @@ def _add_routes(builder: _Builder, item: Routes) -> None:
         route = builder.nodes[option]
         if route.spec.kind == "start":
             builder.problem("flow.unknown-route", f"router {source!r} routes to the start {option!r}", "remove it")
-        elif route.spec.kind in ("agent", "action") and route.next is None and then is not None:
-            builder.nodes[option] = replace(route, next=then)
+        elif route.spec.kind in ("agent", "action") and option not in builder.own_edges and then is not None:
+            builder.link(option, then)
         elif route.spec.kind in ("agent", "action") and route.next is None:
             builder.problem(
                 "flow.dead-end",

@@ -39,22 +39,15 @@ class Meter:
     Args:
         limits: Bounds of the workflow.
         cost_of: Prices a call.
-        day: What the workflow spent today before this Tern, None when no daily bound needs it.
         warn: Receives one-line warnings.
         prefix: Begins every booking key; for work that is booked on a Tern by somebody else than its run.
     """
 
-    def __init__(
-        self,
-        limits: Limits | None,
-        cost_of: CostOf,
-        warn: Callable[[str], None],
-        day: DaySpend | None = None,
-        prefix: str = "",
-    ) -> None:
+    def __init__(self, limits: Limits | None, cost_of: CostOf, warn: Callable[[str], None], prefix: str = "") -> None:
+        self._limits = limits
         self._run = limits.per_run if limits is not None else None
-        self._day = limits.per_day if limits is not None and day is not None else None
-        self._before = day or DaySpend()
+        self._day: RunLimits | None = None
+        self._before = DaySpend()
         self._cost_of = cost_of
         self._warn = warn
         self._prefix = prefix
@@ -83,6 +76,11 @@ class Meter:
     def spend(self) -> Decimal | None:
         """US dollars so far, None when a price is unknown."""
         return None if self._unknown else self._tally.usd
+
+    def bound_by(self, day: DaySpend) -> None:
+        """Hold the Tern to the daily bounds; ``day`` is what the workflow spent today before it."""
+        self._day = None if self._limits is None else self._limits.per_day
+        self._before = day
 
     def take(self) -> tuple[BookedUsage, ...]:
         """What was booked since the last take, to be stored."""

@@ -56,7 +56,8 @@ async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
     name = plan.spec.name
     visit = live.visits.get(name, 0) + 1
     live.visits[name] = visit
-    if plan.local and plan.finish is not None and live.answers:
+    again = visit > 1 and bool(live.answers)
+    if plan.local and plan.finish is not None and again:
         return RouteResult(next=plan.finish, source="rule")
     if visit > plan.spec.max_visits:
         raise RouterError(
@@ -73,7 +74,7 @@ async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
         options=plan.options,
         past="" if plan.local else past_text(live),
         last_answer=answered,
-        last_status=TernStatus.ANSWERED if live.answers else None,
+        last_status=TernStatus.ANSWERED if (again if plan.local else live.answers) else None,
         visit=visit,
         thread_id=live.thread,
         owner=live.owner,

@@ -36,4 +36,4 @@ async def finish(request: FinishRequest) -> Finished:
         value = as_model(request.finish.output, value, request.finish.name)
     if not isinstance(value, BaseModel):
         return Finished(answer=request.answer or as_answer(value), output=None, output_json=None)
-    return Finished(answer=request.answer, output=value, output_json=value.model_dump_json())
+    return Finished(answer=request.answer or as_answer(value), output=value, output_json=value.model_dump_json())

@@ -8,7 +8,7 @@ from datetime import datetime
 from agboss.run import LiveTern
 from agboss.windows import Windows
 from agboss_memory.compaction import plan_blocks
-from agboss_memory.messages import Block, Message, Tern, TernStatus
+from agboss_memory.messages import Block, Message, Tern, TernStatus, ToolCall
 from agboss_memory.stores.contract import Commit
 
 CLOSED_CALL = "Error: not finished, the turn ended before the tool gave a result."
@@ -98,24 +98,30 @@ async def record(request: RecordRequest) -> Recorded:
 
 
 def closed(messages: list[Message]) -> tuple[Message, ...]:
-    """The messages as they are stored: every open call closed with a failed result."""
-    if not any(message.tool_calls for message in messages):
-        return tuple(messages)
-    answered = {message.tool_call_id for message in messages if message.role == "tool"}
+    """The messages as they are stored: every open call closed with a failed result, in the order of the calls."""
     stored: list[Message] = []
-    for message in messages:
+    position = 0
+    while position < len(messages):
+        message = messages[position]
         stored.append(message)
-        stored.extend(
-            replace(
-                message,
-                role="tool",
-                content=CLOSED_CALL,
-                tool_calls=(),
-                thinking=(),
-                tool_call_id=call.id,
-                tool_name=call.name,
-            )
-            for call in message.tool_calls
-            if call.id not in answered
-        )
+        position += 1
+        if not message.tool_calls:
+            continue
+        results: dict[str | None, Message] = {}
+        while position < len(messages) and messages[position].role == "tool":
+            results[messages[position].tool_call_id] = messages[position]
+            position += 1
+        stored.extend(results.get(call.id) or _not_finished(message, call) for call in message.tool_calls)
     return tuple(stored)
+
+
+def _not_finished(message: Message, call: ToolCall) -> Message:
+    return replace(
+        message,
+        role="tool",
+        content=CLOSED_CALL,
+        tool_calls=(),
+        thinking=(),
+        tool_call_id=call.id,
+        tool_name=call.name,
+    )

@@ -1,7 +1,7 @@
 """One SQLite connection on one thread of its own, called from any event loop.
 
-A call that has begun always ends, and its result always reaches the caller: a cancellation that arrives meanwhile is
-delivered at the caller's next await.
+A write that has begun always ends. A cancellation that arrives meanwhile is raised when it has ended or, where the
+caller must have the result (``keep``), at the caller's next await. A read is given up at once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _work(jobs: SimpleQueue[_Job | None]) -> None:
         del job, call, loop, future, result, error
 
 
-async def _outlast(future: _Unstoppable[T]) -> T:
+async def _outlast(future: asyncio.Future[T]) -> T:
     """Wait for ``future`` whatever happens to this task; a cancellation is handed on afterwards."""
     try:
         return await future
@@ -114,9 +114,10 @@ class Connection:
             self._jobs = jobs
         worker = threading.Thread(target=_work, args=(jobs,), name=f"agboss-sqlite {self.path.name}", daemon=True)
         worker.start()
-        weakref.finalize(self, jobs.put, None)
+        # Not at exit: a close that runs there as well still needs the thread, and a daemon ends by itself.
+        weakref.finalize(self, jobs.put, None).atexit = False
         try:
-            await self._call(self._connect)
+            await self._call(self._connect, keep=True)
         except BaseException:
             self._stop()
             raise
@@ -127,7 +128,7 @@ class Connection:
             if self._jobs is None:
                 return
         try:
-            await self._call(self._disconnect)
+            await self._call(self._disconnect, keep=True)
         finally:
             self._stop()
 
@@ -139,15 +140,21 @@ class Connection:
 
     async def read(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``call`` on one snapshot of the file."""
-        return await self._call(lambda: self._transaction("BEGIN", call))
-
-    async def write(self, call: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``call`` in a transaction that is committed when it returns and rolled back when it raises."""
-        return await self._call(lambda: self._transaction("BEGIN IMMEDIATE", call))
-
-    async def _call(self, call: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
-        future: _Unstoppable[T] = _Unstoppable(loop=loop)
+        return await self._call(lambda: self._transaction("BEGIN", call), loop.create_future())
+
+    async def write(self, call: Callable[[sqlite3.Connection], T], *, keep: bool = False) -> T:
+        """Run ``call`` in a transaction that is committed when it returns and rolled back when it raises.
+
+        Args:
+            call: What to do.
+            keep: Give the result even when the task was cancelled meanwhile; the caller must await again soon.
+        """
+        return await self._call(lambda: self._transaction("BEGIN IMMEDIATE", call), keep=keep)
+
+    async def _call(self, call: Callable[[], T], future: asyncio.Future[T] | None = None, *, keep: bool = False) -> T:
+        loop = asyncio.get_running_loop()
+        future = future or _Unstoppable(loop=loop)
         with self._lock:
             if self._jobs is None:
                 raise StoreError(
@@ -155,7 +162,7 @@ class Connection:
                 )
             self._jobs.put((call, loop, future))
         try:
-            return await _outlast(future)
+            return await (_outlast(future) if keep else future)
         except (sqlite3.Error, OSError) as error:
             raise store_fault(error, self.path) from error
 

@@ -64,7 +64,7 @@ class SqliteStore:
 
     async def admit(self, request: Admission) -> Admitted:
         """See ``Store.admit``."""
-        admitted = await self._connection.write(partial(transactions.admit, request=request))
+        admitted = await self._connection.write(partial(transactions.admit, request=request), keep=True)
         if admitted.kind == "admitted":
             self._running[admitted.key] = request.holder
         return admitted
@@ -72,7 +72,7 @@ class SqliteStore:
     async def commit(self, request: Commit) -> Committed:
         """See ``Store.commit``."""
         try:
-            committed = await self._connection.write(partial(transactions.commit, request=request))
+            committed = await self._connection.write(partial(transactions.commit, request=request), keep=True)
         except (LeaseLostError, ThreadDeletedError):
             self._running.pop(request.key, None)
             raise
