@@ -1,6 +1,8 @@
 # make demo: see memory work, offline.  make test: the whole suite.  make docs: the documentation, into site/.
 # All need Python 3.11, make, git and a package registry.
-PYTHON ?= python3
+# The first Python that is new enough; another one: make demo PYTHON=/path/to/python
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -9,11 +11,14 @@ TEST_TIMEOUT ?= 60
 .PHONY: demo test lint docs crash clean
 
 $(VENV)/demo.stamp: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,fast]'
-	touch $@
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make demo PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "Installing into $(VENV), once ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli,fast]'
+	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make test PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' -c constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
@@ -24,7 +29,7 @@ $(VENV)/docs.stamp: $(VENV)/dev.stamp
 	touch $@
 
 demo: $(VENV)/demo.stamp
-	$(BIN)/python examples/compacting_desk.py --offline
+	@$(BIN)/python examples/compacting_desk.py --offline
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest --timeout $(TEST_TIMEOUT) $(PYTEST_ARGS)

@@ -58,9 +58,9 @@ class Windows:
         if entry is None:
             return
         window = entry.window
-        terns = (*window.terns, tern)[-self.spec.terns :] if self.spec.terns else ()
+        terns = (*window.terns, tern)[-self.spec.terns :]
         begun = tuple(replace(block, state="open") for block in planned)
-        passed = bool(window.blocks and terns) and window.blocks[0].last < terns[0].number
+        passed = bool(window.blocks) and window.blocks[0].last < terns[0].number
         held = merge_blocks(window.blocks, (*begun, *due), terns) if begun or due or passed else window.blocks
         planned_to = max((window.planned_to, *(block.last for block in planned)))
         entry.window = replace(window, terns=terns, blocks=held, planned_to=planned_to)

@@ -73,7 +73,8 @@ CONVERSATION = (
 
 async def converse(app: App) -> None:
     """The six turns, each with what the agent saw, then all summaries."""
-    print("The last 4 turns are shown word by word; every 2 turns become one summary, 3 summaries are kept.")
+    print("The agent is shown the last 4 turns word by word. Every 2 turns become one summary;")
+    print("the latest 3 summaries are shown before the turns.")
     warned: set[str] = set()
     thread: str | None = None
     for number, (task, remark) in enumerate(CONVERSATION, start=1):
@@ -82,9 +83,8 @@ async def converse(app: App) -> None:
         print(f"Task:   {task}")
         show_view(view, task)
         result = await app.execute(TaskStart, task, thread=thread)
-        for warning in (text for text in result.warnings if text not in warned):
-            warned.add(warning)
-            print(f"warning: {warning}", file=sys.stderr)
+        show_warnings([text for text in result.warnings if text not in warned])
+        warned.update(result.warnings)
         show_result(result, first=thread is None)
         thread = result.thread
     if thread is not None:
@@ -98,11 +98,22 @@ def show_view(view: WorkingMemory | None, task: str) -> None:
     summaries = sum(row.type == "SUMMARY" for row in rows)
     turns = [row.number for row in rows if row.type == "CHAT" and row.number > 0]
     raw = f"turns {turns[0]}–{turns[-1]}" if len(turns) > 1 else f"turn {turns[0]}" if turns else "no earlier turn"
-    noun = "summary" if summaries == 1 else "summaries"
-    print(dim(f"\n  The agent sees {summaries} {noun} and {raw}:"))
+    kept = "the task alone" if not rows else f"{summaries} summar{'y' if summaries == 1 else 'ies'} and {raw}"
+    print(dim(f"\n  The agent sees {kept}:"))
     for line in f"{past}Task:\n{task}".split("\n") if past else [task]:
         print(dim(textwrap.fill(line, width(), initial_indent="  │ ", subsequent_indent="  │   ") or "  │"))
     print()
+
+
+def show_warnings(warnings: list[str]) -> None:
+    """On stderr, so that stdout holds the conversation alone."""
+    sys.stdout.flush()
+    for text in warnings:
+        line = f"warning: {text}"
+        wrapped = textwrap.fill(line, width(), subsequent_indent="         ", break_on_hyphens=False)
+        print(wrapped if sys.stderr.isatty() else line, file=sys.stderr)
+    if warnings and sys.stderr.isatty():
+        print(file=sys.stderr)
 
 
 def show_result(result: RunResult, *, first: bool) -> None:

@@ -7,6 +7,7 @@ import pytest
 from cli_told import COMMAND, Agboss, environment
 
 
+@pytest.mark.timeout(180)
 def test_a_new_project_runs_offline_and_passes_its_test(agboss: Agboss, place: Path) -> None:
     told = agboss("new", "tea-desk")
     assert told.code == 0
@@ -20,8 +21,6 @@ def test_a_new_project_runs_offline_and_passes_its_test(agboss: Agboss, place: P
         check=True,
     )
     assert run.stdout.startswith(b"Noted: My name is Ada.\nthread: ")
-    check = subprocess.run([*COMMAND, "check"], cwd=project, env=environment(), capture_output=True, check=True)
-    assert b"OPENAI_API_KEY is not set" in check.stdout
     env = environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", HOME=os.environ.get("HOME", str(place)))
     plugins = ("-p", "agboss.testing.plugin", "-p", "pytest_asyncio.plugin")
     tested = subprocess.run(

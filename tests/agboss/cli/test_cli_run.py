@@ -111,12 +111,16 @@ def test_a_missing_key_is_told_with_its_remedy(process: Agboss) -> None:
     "encoding", [{}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
 def test_utf8_whatever_the_locale(process: Agboss, encoding: dict[str, str]) -> None:
-    first = process("run", "--app", DESK, "--offline", "Я живу в Брно – 日本.", **encoding)
-    assert first.code == 0, first.err
-    assert first.out.startswith("Noted: Я живу в Брно – 日本.\n")
-    chat = process("chat", "--app", DESK, "--offline", "--thread", first.field("thread"), text="Čau.\n", **encoding)
-    assert "memory: turns 1–2 → summary 1/3" in chat.out
-    assert "Noted: Čau." in chat.out
+    told = process("run", "--app", DESK, "--offline", "Я живу в Брно – 日本.", **encoding)
+    assert told.code == 0, told.err
+    assert told.out.startswith("Noted: Я живу в Брно – 日本.\n")
+
+
+def test_piped_input_is_utf8_whatever_the_locale(process: Agboss) -> None:
+    lines = "Čau – 日本.\nСколько?\n"
+    told = process("chat", "--app", DESK, "--offline", text=lines, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert told.out.startswith("Noted: Čau – 日本.\n")
+    assert "memory: turns 1–2 → summary 1/3" in told.out
 
 
 @pytest.mark.parametrize(

@@ -21,21 +21,27 @@ def test_from_the_environment_and_from_the_nearest_pyproject(
     assert agboss("describe").out.startswith("flowchart TD\n")
 
 
-def test_a_module_beside_the_pyproject_and_one_of_the_current_directory(process: Agboss, place: Path) -> None:
-    text = "from agboss import agent\n@agent(model='local:extractive')\nclass Helper: 'Be brief.'\n"
+def test_a_module_beside_the_pyproject_is_found_from_below(place: Path) -> None:
     (place / "pyproject.toml").write_text('[tool.agboss]\napp = "helper_desk:Helper"\n')
-    (place / "helper_desk.py").write_text(text)
+    (place / "helper_desk.py").write_text(
+        "from agboss import agent\n@agent(model='local:extractive')\nclass Helper: ...\n"
+    )
     inner = place / "inner"
     inner.mkdir()
     done = subprocess.run(
         [*COMMAND, "describe", "--json"], cwd=inner, env=environment(), capture_output=True, check=True
     )
     assert b'"helper"' in done.stdout
-    (inner / "helper_desk.py").write_text(text.replace("Helper", "Helper2") + "Helper = Helper2\n")
-    done = subprocess.run(
-        [*COMMAND, "describe", "--json"], cwd=inner, env=environment(), capture_output=True, check=True
-    )
-    assert b'"helper2"' in done.stdout
+
+
+def test_the_current_directory_comes_first(agboss: Agboss, place: Path) -> None:
+    text = "from agboss import agent\n@agent(model='local:extractive')\nclass {name}: ...\nDesk = {name}\n"
+    inner = place / "inner"
+    inner.mkdir()
+    (place / "near_desk.py").write_text(text.format(name="Near"))
+    (inner / "near_desk.py").write_text(text.format(name="Far"))
+    sys.path.insert(0, str(inner))
+    assert agboss("describe", "--app", "near_desk:Desk", "--json").json["workflow"] == "near"
 
 
 @pytest.mark.parametrize(
