@@ -97,14 +97,14 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         keys = [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("AGBOSS_", "COV"))]
-        self._environ = {name: value for name, value in os.environ.items() if name not in keys}
-        self._environ |= {
+        self.environ = {name: value for name, value in os.environ.items() if name not in keys}
+        self.environ |= {
             "PYTHONPATH": str(ROOT),
             "PYTHONIOENCODING": "utf-8",
             "PYTHONWARNINGS": "error",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "AGBOSS_BLOCK_MODELS": "1",
-            "COLUMNS": "100",
+            "COLUMNS": "80",
             "THREAD": "",
         }
 
@@ -156,7 +156,7 @@ class Project:
             assert done.returncode in (0, 1, 2), f"{where}\n{done.stdout}{done.stderr}"
             found = _THREAD.findall(done.stdout)
             if found:
-                self._environ["THREAD"] = found[-1]
+                self.environ["THREAD"] = found[-1]
             if shown:
                 assert matches(shown, done.stdout), f"{where}\nshown\n{shown}\nprinted\n{done.stdout}{done.stderr}"
             else:
@@ -164,9 +164,9 @@ class Project:
 
     def _call(self, argv: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self._environ["THREAD"] if item == "$THREAD" else item for item in argv],
+            [self.environ["THREAD"] if item == "$THREAD" else item for item in argv],
             cwd=self.folder,
-            env=self._environ | environ,
+            env=self.environ | environ,
             capture_output=True,
             encoding="utf-8",
             timeout=SECONDS,
