@@ -73,8 +73,8 @@ CONVERSATION = (
 
 async def converse(app: App) -> None:
     """The six turns, each with what the agent saw, then all summaries."""
-    print("The agent is shown the last 4 turns word by word. Every 2 turns become one summary;")
-    print("the latest 3 summaries are shown before the turns.")
+    print("The agent is shown the last 4 turns word by word. Every 2 turns become one")
+    print("summary; the latest 3 summaries are shown before the turns.")
     warned: set[str] = set()
     thread: str | None = None
     for number, (task, remark) in enumerate(CONVERSATION, start=1):

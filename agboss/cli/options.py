@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from agboss.app import App, create_app
-from agboss.cli.faults import as_error, exit_code
+from agboss.cli.faults import INTERRUPTED, as_error, exit_code
 from agboss.cli.output import Output, stdout_kept, warnings_shown
 from agboss.cli.target import find_workflow
 
@@ -106,7 +106,10 @@ def _run(function: Callable[..., Any], session: Session, given: dict[str, Any]) 
         try:
             made = function(session, **given)
             code = asyncio.run(made) if inspect.iscoroutine(made) else made
-        except (KeyboardInterrupt, BrokenPipeError, typer.Exit, typer.Abort):
+        except KeyboardInterrupt:
+            session.out.note("interrupted")
+            return INTERRUPTED
+        except (BrokenPipeError, typer.Exit, typer.Abort):
             raise
         except Exception as error:
             session.out.error(as_error(error))

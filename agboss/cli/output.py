@@ -69,7 +69,7 @@ class Output:
             self.write("\n")
 
     def line(self, text: str = "", style: str = "") -> None:
-        """A line on stdout; ``style`` shows in terminals alone."""
+        """A line on stdout; ``style`` shows in terminals alone, where words then wrap."""
         self.end_line()
         if style and self.is_terminal:
             self._styled(self._out, text, style)
@@ -143,7 +143,7 @@ class Output:
     def _styled(self, stream: TextIO, text: str, style: str, rest: str = "") -> None:
         from rich.text import Text
 
-        self._console(stream).print(Text.assemble((_CONTROL.sub("", text), style), rest), soft_wrap=True)
+        self._console(stream).print(Text.assemble((_CONTROL.sub("", text), style), rest))
 
     def _console(self, stream: TextIO) -> Console:
         from rich.console import Console

@@ -34,6 +34,7 @@ def test_the_demo_shows_memory_at_work(tmp_path: Path) -> None:
     assert "│ My name is Pavel. I live in Brno." in seen
     assert "turns 5–6: Invoice 4711 is due on Friday." in turns[7]
     assert done.stderr.count("uses local:extractive") == 2
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
 def test_without_a_key_it_says_what_to_do(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Workflows that the command line is tried with."""
 
+import asyncio
+import sys
+
 from pydantic import BaseModel
 
 from agboss import (
@@ -49,6 +52,20 @@ class Breaks:
 
 @workflow(flow=[chain(TaskStart, Breaks, AnswerFinish)])
 class BreakingDesk: ...
+
+
+@action
+class Waits:
+    """Never ends by itself."""
+
+    async def run(self, ctx: ActionContext) -> str:
+        print("waiting", file=sys.stderr, flush=True)
+        await asyncio.Event().wait()
+        return ""
+
+
+@workflow(flow=[chain(TaskStart, Waits, AnswerFinish)])
+class WaitingDesk: ...
 
 
 class Question(BaseModel):

@@ -1,7 +1,10 @@
+import signal
+import subprocess
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
-from cli_told import DESK, Agboss
+from cli_told import COMMAND, DESK, Agboss, environment
 
 from agboss.cli.turns import money
 
@@ -121,6 +124,21 @@ def test_piped_input_is_utf8_whatever_the_locale(process: Agboss) -> None:
     told = process("chat", "--app", DESK, "--offline", text=lines, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert told.out.startswith("Noted: Čau – 日本.\n")
     assert "memory: turns 1–2 → summary 1/3" in told.out
+
+
+def test_an_interrupted_turn_is_stored_as_cancelled(agboss: Agboss, place: Path) -> None:
+    app = ("--app", "cli_desks:WaitingDesk")
+    running = subprocess.Popen(
+        [*COMMAND, *app, "run", "hello"], env=environment(), cwd=place, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    assert running.stderr.readline() == "waiting\n"
+    running.send_signal(signal.SIGINT)
+    assert running.communicate()[1] == "interrupted\n"
+    assert running.returncode == 130
+    (thread,) = agboss(*app, "threads", "list", "--json").json["threads"]
+    (tern,) = agboss(*app, "threads", "show", thread["id"], "--json").json["terns"]
+    assert tern["status"] == "cancelled"
 
 
 @pytest.mark.parametrize(
