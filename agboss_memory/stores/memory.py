@@ -185,8 +185,7 @@ class MemoryStore:
         summary = request.summary
         moment = request.now if summary.created_at == EPOCH else summary.created_at
         stored, new = thread.add_summary(replace(summary, created_at=as_utc(moment)))
-        if new:
-            self._add_to_day(thread, request.now, thread.book(request.tern, request.usage))
+        self._add_to_day(thread, request.now, thread.book(request.tern, request.usage))
         changed = stored.kind == "turns" and stored.agent == "" and self._block_done(thread, stored, tried=new)
         thread.version += new or changed
         return stored

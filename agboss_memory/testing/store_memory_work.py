@@ -88,7 +88,7 @@ class MemoryWork(StoreSuite):
             assert await version_of(store) == version + 1
             assert (await store.blocks(admitted.key, ["done"], 9))[0].last == 2
             terns = await all_terns(store, admitted.key)
-            assert [r.purpose for r in terns[1].usage] == ["answer", "compaction"]
+            assert len(terns[1].usage) == 3  # the call that came too late was paid for all the same
 
     async def test_undo_retires_a_summary_and_its_block(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

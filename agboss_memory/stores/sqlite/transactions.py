@@ -132,9 +132,8 @@ def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summ
     """Store a summary with its cost and settle its block."""
     row = threads.get(connection, request.key)
     stored, new = summaries.add(connection, row.key, request.tern, request.summary, request.now)
-    if new:
-        fresh = usage.book(connection, row.key, request.tern, request.usage)
-        usage.add_to_day(connection, row.workflow, request.now, fresh)
+    fresh = usage.book(connection, row.key, request.tern, request.usage)
+    usage.add_to_day(connection, row.workflow, request.now, fresh)
     changed = new
     if stored.kind == "turns" and stored.agent == "":
         changed = blocks.done(connection, row.key, stored.first, stored.last, tried=new) or new
