@@ -119,14 +119,14 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
 
 
 def _note(live: LiveTern) -> None:
-    """Warnings that hold before anything has run, and the first event."""
+    """The first event, and warnings that hold before anything has run."""
+    if live.emit is not None:
+        live.emit(TernStarted(node=live.start, thread=live.thread, tern=live.number))
     for line in live.plan.offline:
         live.warn(line)
     before = live.window.terns[-1] if live.window.terns else None
     if before is not None and before.version == live.plan.version and before.config_hash != live.plan.config_hash:
         live.warn(f"workflow {live.plan.name!r} changed but still calls itself version {live.plan.version!r}")
-    if live.emit is not None:
-        live.emit(TernStarted(node=live.start, thread=live.thread, tern=live.number))
 
 
 async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope) -> Outcome:

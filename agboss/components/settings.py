@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -136,6 +136,17 @@ class ModelDefaults(Settings):
     max_tokens: int | None = Field(default=None, ge=1)
     thinking: Thinking | None = None
 
+    if TYPE_CHECKING:  # what is accepted is wider than what is kept
+
+        def __init__(
+            self,
+            *,
+            model: ModelSpec | str | Mapping[str, Any] | None = None,
+            temperature: float | None = None,
+            max_tokens: int | None = None,
+            thinking: Thinking | None = None,
+        ) -> None: ...
+
 
 class Compaction(Settings):
     """When and how Terns are summarised.
@@ -153,6 +164,18 @@ class Compaction(Settings):
     model: SpecLike | None = None
     max_tokens: int = Field(default=512, ge=1)
     strict: bool = False
+
+    if TYPE_CHECKING:  # what is accepted is wider than what is kept
+
+        def __init__(
+            self,
+            *,
+            every: int,
+            keep: int = 10,
+            model: ModelSpec | str | Mapping[str, Any] | None = None,
+            max_tokens: int = 512,
+            strict: bool = False,
+        ) -> None: ...
 
 
 class RunLimits(Settings):
@@ -254,6 +277,17 @@ class LlmRouter(_RouterSettings):
     local: ClassVar[bool] = False
     model: SpecLike | None = None
     instructions: str = "Choose the one route that should handle the task."
+
+    if TYPE_CHECKING:  # what is accepted is wider than what is kept
+
+        def __init__(
+            self,
+            *,
+            model: ModelSpec | str | Mapping[str, Any] | None = None,
+            instructions: str = "Choose the one route that should handle the task.",
+            min_confidence: float | None = None,
+            fallback: Any = None,
+        ) -> None: ...
 
 
 class JevRouter(_RouterSettings):
