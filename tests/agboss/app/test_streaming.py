@@ -104,7 +104,7 @@ async def test_events_of_a_router_flow(agboss_app: MakeApp, mock_llm: MockLlm) -
 
     mock_llm(Drafter).then_return(reply("text"))
     async with agboss_app(Routed) as app, app.stream("a draft, please") as run:
-        events = [event async for event in run]
+        events: list[Any] = [event async for event in run]
     assert [event.type for event in events][:3] == ["tern_started", "route_chosen", "node_started"]
     assert (events[1].node, events[1].next, events[1].source) == ("desk", "drafter", "rules")
 
@@ -143,7 +143,7 @@ async def test_a_preamble_before_a_tool_call_never_reaches_text() -> None:
 async def test_events_of_a_tool_loop(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
     mock_llm(Finder).then_return(call_tool(look, word="x"), reply("7"))
     async with agboss_app(Finder) as app, app.stream("Go") as run:
-        events = [event async for event in run]
+        events: list[Any] = [event async for event in run]
     started, finished = [event for event in events if event.type.startswith("tool_")]
     assert (started.tool, started.arguments) == ("look", '{"word":"x"}')
     assert (finished.call_id, finished.result, finished.ok) == (started.call_id, "found x", True)
@@ -172,7 +172,7 @@ async def test_summary_text_never_leaks(
     mock_llm(Writer).then_return(reply("answer"))
     mock_compaction.then_return("SECRET")
     async with agboss_app(Compacting) as app, app.stream("Go") as run:
-        events = [event async for event in run]
+        events: list[Any] = [event async for event in run]
     assert "SECRET" not in "".join(event.model_dump_json() for event in events)
     assert [event.type for event in events][-3:] == ["answered", "compacted", "ended"]
 
@@ -180,7 +180,7 @@ async def test_summary_text_never_leaks(
 async def test_events_survive_json(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
     mock_llm(Finder).then_return(call_tool(look, word="x"), reply("7"))
     async with agboss_app(Finder) as app, app.stream("Go") as run:
-        events = [event async for event in run]
+        events: list[Any] = [event async for event in run]
     assert [EVENT.validate_json(event.model_dump_json()) for event in events] == events
 
 
@@ -304,4 +304,5 @@ async def test_a_repeat_streams_its_stored_answer(agboss_app: MakeApp, mock_llm:
 async def test_warnings_are_events(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
     mock_llm(Writer).then_return(reply(""))
     async with agboss_app(Writer) as app, app.stream("Go") as run:
-        assert "agent 'writer' answered nothing" in [event.text async for event in run if event.type == "warned"]
+        events: list[Any] = [event async for event in run]
+    assert "agent 'writer' answered nothing" in [event.text for event in events if event.type == "warned"]

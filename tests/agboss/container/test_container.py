@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -87,13 +87,13 @@ async def test_every_kind_of_factory_opens_in_order_and_closes_in_reverse() -> N
     log: list[str] = []
 
     @asynccontextmanager
-    async def session(connection: Annotated[str, CONNECTION]) -> AsyncIterator[str]:
+    async def session(connection: Annotated[str, CONNECTION]) -> AsyncGenerator[str]:
         log.append("session opened")
         yield f"session on {connection}"
         log.append("session closed")
 
     @asynccontextmanager
-    async def connect(name: Annotated[str, NAME]) -> AsyncIterator[str]:
+    async def connect(name: Annotated[str, NAME]) -> AsyncGenerator[str]:
         log.append("connection opened")
         yield f"connection of {name}"
         log.append("connection closed")
@@ -124,7 +124,7 @@ async def test_a_failed_opening_is_told_when_everything_is_closed() -> None:
     log: list[str] = []
 
     @asynccontextmanager
-    async def connect() -> AsyncIterator[str]:
+    async def connect() -> AsyncGenerator[str]:
         log.append("opened")
         try:
             yield "c"
@@ -154,7 +154,7 @@ async def test_resources_close_when_a_tern_fails(agboss_app: MakeApp) -> None:
     closed = False
 
     @asynccontextmanager
-    async def connect() -> AsyncIterator[str]:
+    async def connect() -> AsyncGenerator[str]:
         nonlocal closed
         yield "c"
         closed = True

@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from agboss import TaskStart, agent, create_app
-from agboss.testing import ScriptedModels, reply
+from agboss.testing import ScriptedModels, plugin, reply
 
 pytest_plugins = "pytester"
 
@@ -36,10 +37,17 @@ class Work: ...
 """
 
 
+@pytest.fixture(autouse=True)
+def _this_checkout(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.delenv("AGBOSS_BLOCK_MODELS", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(plugin.__file__).parents[2]))
+
+
 def run(pytester: pytest.Pytester, body: str, *arguments: str) -> pytest.RunResult:
     pytester.makepyfile(PRELUDE + textwrap.dedent(body))
     mode = () if any(item.startswith("asyncio_mode") for item in arguments) else ("-o", "asyncio_mode=auto")
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error", *mode, *arguments)
+    settings = ("-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function", "-W", "error")
+    return pytester.runpytest_inprocess(*settings, *mode, *arguments)
 
 
 def test_passing_tests_in_auto_mode(pytester: pytest.Pytester) -> None:
