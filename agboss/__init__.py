@@ -1,158 +1,22 @@
 """Agent workflows whose memory can be trusted."""
 
-from agboss.app import App, RunStream, Thread, ThreadExport, WorkingMemory, create_app
-from agboss.components.action import ActionContext, action
-from agboss.components.agent import PromptContext, agent
-from agboss.components.boundary import AnswerFinish, Finish, Start, TaskStart, workflow_finish, workflow_start
-from agboss.components.injection import injectable, provide, provide_class, provide_factory
-from agboss.components.keys import InjectionToken
-from agboss.components.model_provider import model_provider
-from agboss.components.router import router
-from agboss.components.settings import (
-    Compaction,
-    Defaults,
-    FunctionRouter,
-    History,
-    JevRouter,
-    Limits,
-    LlmRouter,
-    ModelDefaults,
-    ModelSpec,
-    Price,
-    Rule,
-    RulesRouter,
-    RunLimits,
-    WorkflowSettings,
-)
-from agboss.components.tool import ToolContext, ToolRef, tool
-from agboss.components.workflow import WorkflowDefinition, workflow
-from agboss.errors import (
-    AgbossError,
-    AppStateError,
-    AssemblyError,
-    CompactionError,
-    DeclarationError,
-    InvalidInputError,
-    LeaseLostError,
-    LimitExceededError,
-    MissingExtraError,
-    ModelError,
-    ModelKeyError,
-    NestedRunError,
-    NestedSyncError,
-    OutputError,
-    RouterError,
-    StoreCorruptError,
-    StoreError,
-    StoreLockedError,
-    StoreUrlError,
-    StoreVersionError,
-    StrategyError,
-    TernCancelledError,
-    TernConflictError,
-    TernFailedError,
-    TernTimeoutError,
-    ThreadBusyError,
-    ThreadDeletedError,
-    ThreadOwnerError,
-    UnknownThreadError,
-)
-from agboss.events import RunEvent
-from agboss.flow import chain, from_
-from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
-from agboss.routers import RouteOption, RouteRequest, RouteResult
-from agboss.run import CompactionReport, RunResult
-from agboss_memory.messages import Message, Summary, Tern, TernStatus, UsageRecord
+# Nothing is loaded before a name is used: pytest loads this package for its plugin, in every project.
 
-__all__ = [
-    "ActionContext",
-    "AgbossError",
-    "AnswerFinish",
-    "App",
-    "AppStateError",
-    "AssemblyError",
-    "CallSettings",
-    "ChatModel",
-    "Compaction",
-    "CompactionError",
-    "CompactionReport",
-    "DeclarationError",
-    "Defaults",
-    "Finish",
-    "FunctionRouter",
-    "History",
-    "InjectionToken",
-    "InvalidInputError",
-    "JevRouter",
-    "LeaseLostError",
-    "LimitExceededError",
-    "Limits",
-    "LlmRouter",
-    "Message",
-    "MissingExtraError",
-    "ModelDefaults",
-    "ModelError",
-    "ModelKeyError",
-    "ModelReply",
-    "ModelRequest",
-    "ModelSpec",
-    "ModelUsage",
-    "NestedRunError",
-    "NestedSyncError",
-    "OutputError",
-    "Price",
-    "PromptContext",
-    "RouteOption",
-    "RouteRequest",
-    "RouteResult",
-    "RouterError",
-    "Rule",
-    "RulesRouter",
-    "RunEvent",
-    "RunLimits",
-    "RunResult",
-    "RunStream",
-    "Start",
-    "StoreCorruptError",
-    "StoreError",
-    "StoreLockedError",
-    "StoreUrlError",
-    "StoreVersionError",
-    "StrategyError",
-    "Summary",
-    "TaskStart",
-    "Tern",
-    "TernCancelledError",
-    "TernConflictError",
-    "TernFailedError",
-    "TernStatus",
-    "TernTimeoutError",
-    "Thread",
-    "ThreadBusyError",
-    "ThreadDeletedError",
-    "ThreadExport",
-    "ThreadOwnerError",
-    "ToolContext",
-    "ToolRef",
-    "ToolSchema",
-    "UnknownThreadError",
-    "UsageRecord",
-    "WorkflowDefinition",
-    "WorkflowSettings",
-    "WorkingMemory",
-    "action",
-    "agent",
-    "chain",
-    "create_app",
-    "from_",
-    "injectable",
-    "model_provider",
-    "provide",
-    "provide_class",
-    "provide_factory",
-    "router",
-    "tool",
-    "workflow",
-    "workflow_finish",
-    "workflow_start",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agboss.public import *  # noqa: F403
+    from agboss.public import __all__ as __all__
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module("agboss.public"), name)
+        except AttributeError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+    def __dir__() -> list[str]:
+        return import_module("agboss.public").__all__

@@ -147,10 +147,9 @@ def _arguments_model(spec: ToolSpec) -> type[BaseModel]:
 
 def _field(parameter: ToolParameter, description: str | None) -> Any:
     default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-    said: Any = (
-        {} if description is None else {"description": description}
-    )  # None would hide that of an Annotated field
-    return Field(default, alias=parameter.name, **said)
+    if description is None:  # saying None would hide the description of an Annotated field
+        return Field(default, alias=parameter.name)
+    return Field(default, alias=parameter.name, description=description)
 
 
 def _summary(docstring: str) -> str:

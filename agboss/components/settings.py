@@ -13,6 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 Thinking: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "ollama", "openai-compatible", "embedded", "local")
 
+_NOT_GIVEN: Any = object()
+
 
 class Settings(BaseModel):
     """Base of all settings models: frozen, keyword-only, strict about names."""
@@ -63,8 +65,9 @@ class ModelSpec(Settings):
     price: Price | Literal["free"] | None = None
     base_url: str | None = None
 
-    def __init__(self, model: str, **settings: Any) -> None:
-        super().__init__(**{"model": model, **settings})
+    def __init__(self, model: str = _NOT_GIVEN, **settings: Any) -> None:
+        # pydantic validates dicts through here too: one without the id must become an error that names the field
+        super().__init__(**(settings if model is _NOT_GIVEN else {"model": model, **settings}))
 
     @property
     def provider(self) -> str:

@@ -1,21 +1,22 @@
 """Test kit: scripted models, strict fixtures. The pytest plugin is ``agboss.testing.plugin``."""
 
-from agboss.testing.scripted import Script, ScriptedModels, ScriptError
-from agboss.testing.steps import Call, Reply, Route, call_tool, reply, route_to
-from agboss.testing.types import MakeApp, MockCompaction, MockLlm, MockRouter
+# Nothing is loaded before a name is used: the plugin lives in this package.
 
-__all__ = [
-    "Call",
-    "MakeApp",
-    "MockCompaction",
-    "MockLlm",
-    "MockRouter",
-    "Reply",
-    "Route",
-    "Script",
-    "ScriptError",
-    "ScriptedModels",
-    "call_tool",
-    "reply",
-    "route_to",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agboss.testing.public import *  # noqa: F403
+    from agboss.testing.public import __all__ as __all__
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module("agboss.testing.public"), name)
+        except AttributeError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+    def __dir__() -> list[str]:
+        return import_module("agboss.testing.public").__all__

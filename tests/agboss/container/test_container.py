@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -15,9 +15,7 @@ from agboss import (
     AssemblyError,
     InjectionToken,
     TaskStart,
-    TernStatus,
     action,
-    agent,
     chain,
     create_app,
     injectable,
@@ -26,8 +24,7 @@ from agboss import (
     provide_factory,
     workflow,
 )
-from agboss.testing import MakeApp, MockLlm, reply
-from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryModel, MemoryTurn, MemoryUpdate, MemoryView
+from agboss.testing import MakeApp
 
 MODEL = "openai:gpt-5-mini"
 NAME = InjectionToken[str]("NAME")
@@ -87,13 +84,13 @@ async def test_every_kind_of_factory_opens_in_order_and_closes_in_reverse() -> N
     log: list[str] = []
 
     @asynccontextmanager
-    async def session(connection: Annotated[str, CONNECTION]) -> AsyncIterator[str]:
+    async def session(connection: Annotated[str, CONNECTION]) -> AsyncGenerator[str]:
         log.append("session opened")
         yield f"session on {connection}"
         log.append("session closed")
 
     @asynccontextmanager
-    async def connect(name: Annotated[str, NAME]) -> AsyncIterator[str]:
+    async def connect(name: Annotated[str, NAME]) -> AsyncGenerator[str]:
         log.append("connection opened")
         yield f"connection of {name}"
         log.append("connection closed")
@@ -124,7 +121,7 @@ async def test_a_failed_opening_is_told_when_everything_is_closed() -> None:
     log: list[str] = []
 
     @asynccontextmanager
-    async def connect() -> AsyncIterator[str]:
+    async def connect() -> AsyncGenerator[str]:
         log.append("opened")
         try:
             yield "c"
@@ -154,7 +151,7 @@ async def test_resources_close_when_a_tern_fails(agboss_app: MakeApp) -> None:
     closed = False
 
     @asynccontextmanager
-    async def connect() -> AsyncIterator[str]:
+    async def connect() -> AsyncGenerator[str]:
         nonlocal closed
         yield "c"
         closed = True
@@ -171,122 +168,6 @@ async def test_resources_close_when_a_tern_fails(agboss_app: MakeApp) -> None:
             await app.execute("Go")
         assert not closed
     assert closed
-
-
-class Unit:
-    """A unit of work of one Tern."""
-
-    def __init__(self, log: list[str]) -> None:
-        self.log = log
-
-    async def __aenter__(self) -> Unit:
-        self.log.append("begin")
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.log.append("commit" if kind is None else f"rollback {kind.__name__}")
-
-
-def unit_flow(log: list[str], run: Any) -> type[Any]:
-    @injectable(scope="tern")
-    class Repository:
-        def __init__(self, unit: Annotated[Unit, SESSION]) -> None:
-            self.unit = unit
-
-    class Outer:
-        def __init__(self, repository: Repository) -> None:
-            self.unit = repository.unit
-
-    def outer(repository: Repository) -> Outer:
-        return Outer(repository)
-
-    @action
-    @injectable(deps=[CONNECTION], scope="tern")
-    class Work:
-        def __init__(self, outer: Outer) -> None:
-            self.outer = outer
-
-        async def run(self, ctx: ActionContext) -> str:
-            return await run(self.outer.unit, ctx)
-
-    return flow_of(
-        Work,
-        provide_factory(CONNECTION, outer, scope="tern"),  # stands before what it needs
-        provide_factory(SESSION, lambda: Unit(log), scope="tern"),
-    )
-
-
-async def test_a_terns_resources_open_in_order_and_close_at_its_end(agboss_app: MakeApp) -> None:
-    log: list[str] = []
-    units: list[Unit] = []
-
-    async def run(unit: Unit, ctx: ActionContext) -> str:
-        units.append(unit)
-        if ctx.task == "fail":
-            raise ValueError("boom")
-        return "ok"
-
-    async with agboss_app(unit_flow(log, run)) as app:
-        await app.execute("one")
-        assert log == ["begin", "commit"]
-        with pytest.raises(Exception, match="boom"):
-            await app.execute("fail")
-    assert log == ["begin", "commit", "begin", "rollback TernFailedError"]
-    assert units[0] is not units[1]
-
-
-async def test_a_terns_resources_close_when_it_is_cancelled(agboss_app: MakeApp) -> None:
-    log: list[str] = []
-    running = asyncio.Event()
-
-    async def run(unit: Unit, ctx: ActionContext) -> str:
-        running.set()
-        await asyncio.Event().wait()
-        return ""
-
-    async with agboss_app(unit_flow(log, run)) as app:
-        task = asyncio.create_task(app.execute("Go", thread="t", create_thread=True))
-        await running.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert log == ["begin", "rollback CancelledError"]
-
-
-async def test_two_terns_at_once_get_two_instances(agboss_app: MakeApp) -> None:
-    log: list[str] = []
-    units: list[Unit] = []
-    both = asyncio.Event()
-
-    async def run(unit: Unit, ctx: ActionContext) -> str:
-        units.append(unit)
-        if len(units) == 2:
-            both.set()
-        await both.wait()
-        return "ok"
-
-    async with agboss_app(unit_flow(log, run)) as app:
-        await asyncio.gather(app.execute("a"), app.execute("b"))
-    assert units[0] is not units[1]
-    assert sorted(log) == ["begin", "begin", "commit", "commit"]
-
-
-async def test_a_tern_whose_resource_does_not_open_is_stored_as_failed(agboss_app: MakeApp) -> None:
-    def fail() -> Unit:
-        raise RuntimeError("no unit")
-
-    @action
-    @injectable(scope="tern")
-    class Work:
-        def __init__(self, unit: Annotated[Unit, SESSION]) -> None: ...
-
-        async def run(self, ctx: ActionContext) -> str:
-            return ""
-
-    async with agboss_app(flow_of(Work, provide_factory(SESSION, fail, scope="tern"))) as app:
-        with pytest.raises(Exception, match="RuntimeError"):
-            await app.execute("Go", thread="t", create_thread=True)
-        assert (await app.threads.get("t")).terns[0].status is TernStatus.FAILED
 
 
 @action
@@ -355,65 +236,3 @@ def test_a_cycle_is_refused() -> None:
 def test_a_key_provided_twice_is_refused() -> None:
     found, _ = codes(flow_of(Teller, provide(NAME, "a"), provide(NAME, "b")))
     assert found == ("di.duplicate-provider",)
-
-
-class Learning(BaseMemoryStrategy):
-    """Asks its model after each turn."""
-
-    def __init__(self, model: MemoryModel) -> None:
-        self.model = model
-        self.said: list[str] = []
-
-    def build_context(self, context: MemoryContext) -> MemoryView:
-        return MemoryView(recalled=tuple(self.said))
-
-    async def update_memory(self, turn: MemoryTurn) -> MemoryUpdate:
-        self.said.append(await self.model.generate(f"Learn: {turn.tern.task}"))
-        return MemoryUpdate()
-
-
-@agent(model=MODEL, memory_strategy=Learning)
-class Pupil:
-    """Learns."""
-
-
-async def test_a_strategys_model_is_scripted_and_booked(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
-    mock_llm(Pupil).then_return(reply("hello"), reply("again"))
-    mock_llm(Learning).then_return(reply("a fact"), reply("more"))
-    async with agboss_app(Pupil) as app:
-        first = await app.execute("Hi")
-        await app.execute("Hm", thread=first.thread)
-    assert [(record.caller, record.purpose) for record in first.usage] == [("pupil", "answer"), ("Learning", "memory")]
-    assert mock_llm(Learning).requests[0].text == "Learn: Hi"
-    assert "a fact" in mock_llm(Pupil).requests[1].text
-
-
-class Extractor:
-    def __init__(self, model: MemoryModel) -> None:
-        self.model = model
-
-
-class Indirect(BaseMemoryStrategy):
-    def __init__(self, extractor: Extractor) -> None:
-        self.extractor = extractor
-
-    def build_context(self, context: MemoryContext) -> MemoryView:
-        return MemoryView()
-
-    async def update_memory(self, turn: MemoryTurn) -> MemoryUpdate:
-        await self.extractor.model.generate("Extract")
-        return MemoryUpdate()
-
-
-async def test_a_model_behind_another_class_is_scripted_under_that_class(
-    agboss_app: MakeApp, mock_llm: MockLlm
-) -> None:
-    @agent(model=MODEL, memory_strategy=Indirect)
-    class Clerk:
-        """Files."""
-
-    mock_llm(Clerk).then_return(reply("ok"))
-    mock_llm(Extractor).then_return(reply("x"))
-    async with agboss_app(Clerk) as app:
-        result = await app.execute("Hi")
-    assert [record.caller for record in result.usage] == ["clerk", "Extractor"]

@@ -1,7 +1,6 @@
 """Flows as they run: chains, routers, loops, bounds, and typed borders."""
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,9 +8,7 @@ from pydantic import BaseModel
 
 from agboss import (
     ActionContext,
-    AgbossError,
     AnswerFinish,
-    AssemblyError,
     Finish,
     FunctionRouter,
     InvalidInputError,
@@ -288,43 +285,3 @@ def test_mermaid_draws_every_node_and_edge() -> None:
         '    n0(["task-start"])\n    n1{{"desk"}}\n    n2(["answer-finish"])\n    n3["alpha"]\n    n4[["make"]]\n'
         "    n0 --> n1\n    n1 -.-> n3\n    n1 -.-> n4\n    n3 --> n2\n    n4 --> n2\n"
     )
-
-
-@router(router=JevRouter(model="typesafe/jev-1.13"))
-class Other:
-    """Chooses too."""
-
-
-class Plain: ...
-
-
-BAD: list[tuple[str, Callable[[], type[Any]]]] = [
-    ("flow.no-finish", lambda: flow(chain(TaskStart, Alpha))),
-    ("flow.no-start", lambda: flow(chain(Alpha, AnswerFinish))),
-    ("flow.dead-end", lambda: flow(chain(TaskStart, Desk), from_(Desk).routes(Alpha))),
-    ("flow.unreachable", lambda: flow(chain(TaskStart, Alpha, AnswerFinish), chain(Beta, AnswerFinish))),
-    ("flow.dead-end", lambda: flow(chain(TaskStart, Alpha, Beta, Alpha), chain(Ask, AnswerFinish))),
-    ("flow.two-edges", lambda: flow(chain(TaskStart, Alpha, AnswerFinish), chain(Alpha, Beta, AnswerFinish))),
-    ("flow.not-a-component", lambda: flow(chain(TaskStart, Plain, AnswerFinish))),
-    ("flow.unknown-route", lambda: flow(chain(TaskStart, Desk), from_(Desk).routes(Plain, then=AnswerFinish))),
-    ("flow.after-finish", lambda: flow(chain(TaskStart, AnswerFinish, Alpha))),
-    ("flow.into-start", lambda: flow(chain(TaskStart, Desk), from_(Desk).routes(Alpha, AnswerFinish, then=TaskStart))),
-    ("flow.not-a-router", lambda: flow(chain(TaskStart, Alpha), from_(Alpha).routes(Beta, then=AnswerFinish))),
-    (
-        "flow.two-edges",
-        lambda: flow(
-            chain(TaskStart, Desk),
-            chain(Ask, Other),
-            from_(Desk).routes(Alpha, AnswerFinish, then=AnswerFinish),
-            from_(Other).routes(Alpha, AnswerFinish, then=Other),
-        ),
-    ),
-]
-
-
-@pytest.mark.parametrize(("code", "make"), BAD)
-def test_a_bad_flow_is_refused(code: str, make: Callable[[], type[Any]]) -> None:
-    with pytest.raises(AssemblyError) as caught:
-        create_app(make(), store="memory://")
-    assert code in caught.value.codes
-    assert all(isinstance(error, AgbossError) and error.hint for error in caught.value.exceptions)

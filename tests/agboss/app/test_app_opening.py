@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import agboss
 from agboss import (
     AppStateError,
     InvalidInputError,
@@ -87,12 +88,13 @@ def test_execute_sync_from_many_threads_shares_one_portal() -> None:
 
     app = create_app(Helper, store="memory://", models=scripted(*"abcdefgh"))
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: app.execute_sync("Go").answer, range(8)))
+        answers = [task.result().answer for task in [pool.submit(app.execute_sync, "Go") for _ in range(8)]]
     assert sorted(answers) == list("abcdefgh")
     app.close()
 
 
-def test_a_script_that_forgets_to_close_ends(tmp_path: Path) -> None:
+def test_a_script_that_forgets_to_close_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(agboss.__file__).parents[1]))
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(f"""
