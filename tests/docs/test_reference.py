@@ -71,7 +71,11 @@ def strings(path: Path) -> Iterator[str]:
 
 def codes(path: Path) -> Iterator[str]:
     """Codes in a file: whole texts of the form ``area.what``, and ``_error("what")`` of the decision-model client."""
-    yield from (text for text in strings(path) if _CODE.fullmatch(text) and text not in NOT_CODES)
+    yield from (
+        text
+        for text in strings(path)
+        if _CODE.fullmatch(text) and text not in NOT_CODES and not text.startswith("agboss.")
+    )
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "_error":
             yield from (f"router.{kind}" for kind in kinds(node.args[0]))
