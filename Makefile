@@ -5,10 +5,10 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 BIN = $(VENV)/bin
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n auto
 TEST_TIMEOUT ?= 60
 
-.PHONY: demo test lint docs crash clean
+.PHONY: demo test crash lint docs clean
 
 $(VENV)/demo.stamp: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make demo PYTHON=/path/to/python" >&2; exit 1; }
@@ -40,6 +40,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/deptry .
+
+# Large property profiles; minutes, not seconds.
+crash: $(VENV)/dev.stamp
+	HYPOTHESIS_PROFILE=crash $(BIN)/python -m pytest --timeout 1800 $(PYTEST_ARGS) tests/conformance/promises tests/agboss_memory
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/zensical build --clean --strict
