@@ -10,13 +10,14 @@ import difflib
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     PlainSerializer,
     SerializerFunctionWrapHandler,
     TypeAdapter,
@@ -25,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agboss_memory.errors import InvalidInputError
 
@@ -62,15 +64,26 @@ class _Config(BaseModel):
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
     )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            known = {name for field, info in cls.model_fields.items() for name in (field, info.alias or field)}
-            for key in cast("Mapping[object, object]", data):
-                if key not in known:
-                    raise ValueError(f"unknown key {key!r}; {_nearest(str(key), cls)}")
-        return cast("object", data)
+    def _name_unknown_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, Mapping):
+            return handler(data)
+        given = cast("Mapping[object, object]", data)
+        names = {name for field, info in cls.model_fields.items() for name in (field, info.alias or field)}
+        unknown = [_unknown(key, given[key], cls) for key in given if key not in names]
+        if not unknown:
+            return handler(data)
+        try:
+            handler({key: value for key, value in given.items() if key in names})
+        except ValidationError as error:
+            unknown.extend(cast("InitErrorDetails", item) for item in error.errors(include_url=False))
+        raise ValidationError.from_exception_data(cls.__name__, unknown)
+
+
+def _unknown(key: object, value: object, cls: type[BaseModel]) -> InitErrorDetails:
+    text = f"unknown key {key!r}; {_nearest(str(key), cls)}".replace("{", "{{").replace("}", "}}")
+    return InitErrorDetails(type=PydanticCustomError("unknown_key", cast("Any", text)), loc=(str(key),), input=value)
 
 
 def _nearest(key: str, cls: type[BaseModel]) -> str:
@@ -224,13 +237,13 @@ def _pointer(location: tuple[int | str, ...]) -> str:
     """The JSON pointer of an error; the discriminator that pydantic puts first is no key."""
     kinds = ("summarizing_window", "auto_compact", "windowed", "full", "none")
     parts = location[1:] if location and location[0] in kinds else location
-    return "/" + "/".join(to_camel(part) if isinstance(part, str) else str(part) for part in parts)
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def _problem(item: Mapping[str, Any]) -> str:
     text = str(item["msg"]).removeprefix("Value error, ")
     shown = repr(item["input"])
-    return f"{_pointer(item['loc'])}: {text} (got {shown[:80]})"
+    return f"{_pointer(item['loc']) or '(the whole)'}: {text} (got {shown[:80]})"
 
 
 __all__ = [
