@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,10 +76,17 @@ def test_a_call_without_result_is_pending(pending: bool) -> None:
     assert atoms_of(messages)[0].pending is pending
 
 
+def _call(ids: list[str]) -> Message:
+    return call(*ids)
+
+
+def _said(role: Literal["user", "assistant"], text: str) -> Message:
+    return Message(role=role, content=text)
+
+
 PIECES = st.one_of(
-    st.builds(lambda t: Message(role="user", content=t), st.text(max_size=5)),
-    st.builds(lambda t: Message(role="assistant", content=t), st.text(max_size=5)),
-    st.builds(lambda ids: call(*ids), st.lists(st.sampled_from("abcd"), min_size=1, max_size=3)),
+    st.builds(_said, st.sampled_from(("user", "assistant")), st.text(max_size=5)),
+    st.builds(_call, st.lists(st.sampled_from("abcd"), min_size=1, max_size=3)),
     st.builds(result, st.sampled_from("abcde")),
 )
 
