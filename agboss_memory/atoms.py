@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from agboss_memory.contract import LeftOut
 from agboss_memory.messages import Message
 
 PLACEHOLDER = "[no result: the call was interrupted; carry on without it]"
@@ -155,3 +156,28 @@ def newest_turn(atoms: Sequence[Atom]) -> int:
 def in_loop(atoms: Sequence[Atom]) -> bool:
     """Whether a tool loop is open: the newest atom has calls, so that the model is to be asked again."""
     return bool(atoms) and bool(atoms[-1].head.tool_calls)
+
+
+def opened(atoms: Sequence[Atom], *, led: bool = False) -> tuple[tuple[Atom, ...], tuple[Atom, ...]]:
+    """The atoms from the first user message on, and those before it. ``led``: a user message already stands first."""
+    if led:
+        return tuple(atoms), ()
+    first = next((index for index, atom in enumerate(atoms) if atom.from_user), len(atoms))
+    return tuple(atoms[first:]), tuple(atoms[:first])
+
+
+def named(left: Iterable[tuple[int, str]]) -> tuple[LeftOut, ...]:
+    """Numbers with a reason as ranges."""
+    return merged(LeftOut(first=number, last=number, reason=reason, unit="messages") for number, reason in left)
+
+
+def merged(ranges: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+    """The ranges in order, neighbours with the same reason as one."""
+    found: list[LeftOut] = []
+    for item in sorted(ranges, key=lambda left: (left.first, left.last)):
+        last = found[-1] if found else None
+        if last and (last.reason, last.unit) == (item.reason, item.unit) and item.first <= last.last + 1:
+            found[-1] = replace(last, last=max(last.last, item.last))
+        else:
+            found.append(item)
+    return tuple(found)

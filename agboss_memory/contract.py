@@ -266,6 +266,7 @@ class CompressReport:
         compressed_results: Tool results that a stub stands for in addition.
         error_code: Why the automatic path stopped early; empty = it did not. Compact raises instead.
         error: The same in words.
+        usage: Model calls made for it, when nobody else booked them.
     """
 
     compressed_messages: int = 0
@@ -273,6 +274,7 @@ class CompressReport:
     compressed_results: int = 0
     error_code: str = ""
     error: str = ""
+    usage: tuple[UsageRecord, ...] = ()
 
 
 class MemoryModel(ABC):

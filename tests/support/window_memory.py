@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agboss_memory import Memory, Store, WindowView
 from agboss_memory.contract import MemoryModel
 from agboss_memory.messages import Message, ToolCall
 
@@ -73,3 +74,25 @@ def rounds(count: int, characters: int, start: int = 1) -> list[Message]:
 def numbered(messages: Sequence[Message]) -> tuple[Message, ...]:
     """As a store would number them."""
     return tuple(replace(message, number=number) for number, message in enumerate(messages, 1))
+
+
+def memory_of(store: Store, config: dict[str, Any] | None = None, **given: Any) -> Memory:
+    """The memory of agent ``ag`` with counter C4 and a window of 1000."""
+    values: dict[str, Any] = {"counter": C4(), "window": 1000, "agent": "ag", "reply_reserve": 0, **given}
+    return Memory(store, config, **values)
+
+
+def numbers(messages: Sequence[Message]) -> list[int]:
+    """Their numbers, without what was made for a view."""
+    return [message.number for message in messages if message.number]
+
+
+async def stored(memory: Memory, thread: str = "t") -> tuple[Message, ...]:
+    """All that the log holds."""
+    log = await memory.log(thread)
+    return (await log.newest(100_000)).messages
+
+
+def left(view: WindowView) -> list[tuple[int, int, str]]:
+    """What was left out."""
+    return [(item.first, item.last, item.reason) for item in view.left_out]
