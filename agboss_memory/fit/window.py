@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agboss_memory.atoms import Atom, atoms_of, complete, in_loop, merged, named, opened
+from agboss_memory.atoms import Atom, atoms_of, complete, in_loop, merged, named
 from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
 from agboss_memory.errors import StrategyError
 from agboss_memory.fit.estimate import counter_of, cut_to, effective_window, sizes
@@ -78,6 +78,7 @@ def fit_window(request: WindowFit) -> MemoryView:
         gone = view.summaries[0]
         left = LeftOut(first=gone.first, last=gone.last, reason=REASON, unit="messages")
         view = placed(replace(view, left_out=merged((*view.left_out, left))), view.summaries[1:])
+    view = _opened(view)
     if over > 0:
         view = replace(view, messages=_cut(view.messages or (), over, counter))
     over = view_tokens(view, counter) - room
@@ -93,6 +94,16 @@ def fit_window(request: WindowFit) -> MemoryView:
     return view
 
 
+def _opened(view: MemoryView) -> MemoryView:
+    """The view from its first user message on; the summary that led it may be gone."""
+    messages = view.messages or ()
+    first = next((place for place, message in enumerate(messages) if message.role == "user"), len(messages))
+    left = [(message.number, "no_opening_user") for message in messages[:first] if message.number]
+    if first == 0:
+        return view
+    return replace(view, messages=messages[first:], left_out=merged((*view.left_out, *named(left))))
+
+
 def _without_oldest(view: MemoryView, over: int, counter: TokenCounter) -> MemoryView:
     messages = view.messages or ()
     lead = tuple(message for message in messages if message.state == "summary")
@@ -106,8 +117,7 @@ def _without_oldest(view: MemoryView, over: int, counter: TokenCounter) -> Memor
             over -= sum(sizes(complete(atom), counter))
             gone.add(index)
     left = [(number, REASON) for index in sorted(gone) for number in atoms[index].numbers]
-    rest, headless = opened([atom for index, atom in enumerate(atoms) if index not in gone], led=bool(lead))
-    left += [(number, "no_opening_user") for atom in headless for number in atom.numbers]
+    rest = (atom for index, atom in enumerate(atoms) if index not in gone)
     shown = tuple(message for atom in rest for message in complete(atom))
     return replace(view, messages=(*lead, *shown), left_out=merged((*view.left_out, *named(left))))
 

@@ -111,7 +111,10 @@ class Reader:
         return Loaded(atoms=atoms, shown=atoms, first=first, last=talk.last, stored=frozenset(m.number for m in stored))
 
     async def live(self, shape: Shape, limit: int | None) -> Loaded:
-        """Live messages from the newest back, until what is shown of them exceeds ``limit`` tokens; None = all."""
+        """Live messages from the newest back, until what is shown of them exceeds ``limit`` tokens; None = all.
+
+        The newest user message is read in any case.
+        """
         await load_counter(self.counter)
         talk = await self.log.newest(self._page)
         stored = list(await self._counted(talk.messages))
@@ -122,7 +125,7 @@ class Reader:
             atoms = tuple(atom for atom in atoms_of((*stored, *current)) if _is_live(atom, talk.summaries))
             shown = await shape(atoms)
             spent = limit is not None and sum(map(shown_tokens, shown)) > limit
-            if spent or first <= begin:
+            if first <= begin or (spent and any(atom.from_user for atom in atoms)):
                 break
             older = await self._counted(await self.log.older(first, self._page))
             if not older:
