@@ -119,14 +119,27 @@ def runs(atoms: Sequence[Atom]) -> list[list[Atom]]:
 
 
 def _closed_parts(group: list[Atom]) -> list[list[Atom]]:
-    barred = [atom for atom in group if atom.pending]
+    barred = _barred(group)
+    pending = [atom for atom in group if atom.pending]
     parts: list[list[Atom]] = [[]]
-    for atom in group:
-        if atom.pending or any(_inside(other, atom) for other in barred):
+    for index, atom in enumerate(group):
+        if index in barred or any(_inside(other, atom) for other in pending):
             parts.append([])
         else:
             parts[-1].append(atom)
     return [part for part in parts if part]
+
+
+def _barred(group: list[Atom]) -> set[int]:
+    """Places of pending calls, and of what was said before them since the user spoke: no view begins with a call."""
+    barred: set[int] = set()
+    begin = 0
+    for index, atom in enumerate(group):
+        if atom.from_user:
+            begin = index
+        if atom.pending:
+            barred.update(range(begin, index + 1))
+    return barred
 
 
 def _inside(pending: Atom, atom: Atom) -> bool:
@@ -207,12 +220,23 @@ async def _ask(
     return text, counter.count([text])[0]
 
 
-def _progress(task: RangeTask, text: str, counter: TokenCounter) -> None:
-    made = Summary(first=task.first, last=task.last, text=text)
-    rendered = [*numbered_summaries([made]), *(numbered_summaries([task.previous]) if task.previous else ())]
-    after, *before = counter.count(rendered)
+def can_gain(task: RangeTask, counter: TokenCounter) -> bool:
+    """Whether the shortest summary would be smaller than what it stands for; else nobody needs to be asked."""
+    return _size(task, counter) > _rendered(task, "x", counter)
+
+
+def _size(task: RangeTask, counter: TokenCounter) -> int:
     messages = sum(len(atom.shown) for atom in task.atoms)
-    size = sum(map(atom_tokens, task.atoms)) + PER_MESSAGE * messages + sum(before)
+    before = counter.count(numbered_summaries([task.previous])) if task.previous else []
+    return sum(map(atom_tokens, task.atoms)) + PER_MESSAGE * messages + sum(before)
+
+
+def _rendered(task: RangeTask, text: str, counter: TokenCounter) -> int:
+    return counter.count(numbered_summaries([Summary(first=task.first, last=task.last, text=text)]))[0]
+
+
+def _progress(task: RangeTask, text: str, counter: TokenCounter) -> None:
+    after, size = _rendered(task, text, counter), _size(task, counter)
     if after >= size:
         raise CompactionError(
             "compaction.no-progress",

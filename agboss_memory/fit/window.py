@@ -1,4 +1,7 @@
-"""Fit for exact windows: whole oldest atoms go, then summaries, then the largest results of the open atom are cut."""
+"""Fit for exact windows: whole oldest atoms go, then results of the open atom are cut, then summaries go, then all is cut.
+
+A summary is all that is left of a long past: results keep a share of the room, but only what exceeds it outlives one.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from agboss_memory.messages import Message
 from agboss_memory.render import placed
 
 REASON = "over_window"
+
+RESULT_SHARE = 4
+"""Results of the open atom keep a quarter of the room together before summaries are left out for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +80,11 @@ def fit_window(request: WindowFit) -> MemoryView:
     if over <= 0:
         return view
     view = _without_oldest(view, over, counter)
+    over = view_tokens(view, counter) - room
+    if over > 0 and view.summaries:
+        results = sum(message.role == "tool" for message in view.messages or ())
+        least = room // (RESULT_SHARE * max(results, 1))
+        view = replace(view, messages=_cut(view.messages or (), over, counter, roles=("tool",), least=least))
     while (over := view_tokens(view, counter) - room) > 0 and view.summaries:
         gone = view.summaries[0]
         left = LeftOut(first=gone.first, last=gone.last, reason=REASON, unit="messages")
@@ -131,16 +142,26 @@ def _protected(atoms: Sequence[Atom]) -> set[int]:
     return kept
 
 
-def _cut(messages: Sequence[Message], over: int, counter: TokenCounter) -> tuple[Message, ...]:
-    """Results first, the largest first; then user texts; then what the assistant said beside its calls."""
+def _cut(
+    messages: Sequence[Message],
+    over: int,
+    counter: TokenCounter,
+    *,
+    roles: Sequence[str] = ("tool", "user", "assistant"),
+    least: int = 0,
+) -> tuple[Message, ...]:
+    """Results first, the largest first; then user texts; then what the assistant said beside its calls.
+
+    None is cut below ``least`` tokens.
+    """
     cut = list(messages)
     contents = counter.count([message.content for message in cut])
-    for roles in (("tool",), ("user",), ("assistant",)):
-        places = [place for place, message in enumerate(cut) if message.role in roles]
+    for role in roles:
+        places = [place for place, message in enumerate(cut) if message.role == role]
         for place in sorted(places, key=lambda position: -contents[position]):
             if over <= 0:
                 return tuple(cut)
-            shorter = cut_to(cut[place].content, max(contents[place] - over, 0), counter)
+            shorter = cut_to(cut[place].content, max(contents[place] - over, least), counter)
             tokens = counter.count([shorter])[0]
             if tokens >= contents[place]:
                 continue

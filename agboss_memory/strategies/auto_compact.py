@@ -13,6 +13,7 @@ from agboss_memory.compaction import (
     WINDOW_PROMPT_HASH,
     Calls,
     RangeTask,
+    can_gain,
     chunks,
     runs,
     summarise_range,
@@ -163,7 +164,10 @@ class AutoCompactMemory(BaseMemoryStrategy):
                 )
                 chunk = chunks(rest, transcript_room(task, reader.counter))[0]
                 rest = rest[len(chunk) :]
-                summary = await self._summarise(reader, replace(task, atoms=chunk), calls)
+                task = replace(task, atoms=chunk)
+                if not can_gain(task, reader.counter):
+                    break
+                summary = await self._summarise(reader, task, calls)
                 active = [kept for kept in active if not summary.first <= kept.first <= summary.last] + [summary]
                 folded.made.append(summary)
                 folded.covered += sum(len(atom.numbers) for atom in chunk)

@@ -12,6 +12,7 @@ from agboss_memory.compaction import (
     WINDOW_PROMPT_HASH,
     Calls,
     RangeTask,
+    can_gain,
     chunks,
     runs,
     summarise_range,
@@ -166,7 +167,8 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
         summariser = self._summary_window or window
         empty = RangeTask(atoms=(), agent_window=window, summariser_window=summariser)
         limit = min(share(window, self.config.max_conversation_ratio), transcript_room(empty, reader.counter))
-        return [replace(empty, atoms=chunk) for run in runs(atoms) for chunk in chunks(run, limit)]
+        tasks = [replace(empty, atoms=chunk) for run in runs(atoms) for chunk in chunks(run, limit)]
+        return [task for task in tasks if can_gain(task, reader.counter)]
 
     async def _summarise(self, reader: Reader, task: RangeTask, calls: Calls) -> Summary:
         if self._model is None:
