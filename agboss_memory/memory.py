@@ -225,7 +225,7 @@ class Memory:
     async def _window_view(self, made: MemoryView, usage: tuple[UsageRecord, ...]) -> WindowView:
         system = "\n\n".join(text for text in (self.system, made.system_addendum) if text)
         messages = made.messages or ()
-        fixed = (*self._fixed, made.system_addendum)
+        fixed = (system, *self._fixed[1:])
         return WindowView(
             system=system,
             messages=messages,

@@ -13,9 +13,15 @@ from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
 from agboss_memory.errors import StrategyError
 from agboss_memory.fit.estimate import counter_of, cut_to, effective_window, sizes
 from agboss_memory.messages import Message
-from agboss_memory.render import placed
+from agboss_memory.render import numbered_summaries, placed
 
 REASON = "over_window"
+
+JOIN = 2
+"""Tokens that joining the addendum to the system text may add."""
+
+SUMMARY_SHARE = 2
+"""Several summaries together take at most half of the room when not everything fits."""
 
 RESULT_SHARE = 4
 """Results of the open atom keep a quarter of the room together before summaries are left out for them."""
@@ -63,7 +69,8 @@ def room_for(request: WindowFit) -> int:
 
 def view_tokens(view: MemoryView, counter: TokenCounter) -> int:
     """What a view adds to the estimate of a request."""
-    return sum(counter.count([view.system_addendum])) + sum(sizes(view.messages or (), counter))
+    addendum = counter.count([view.system_addendum])[0] + JOIN if view.system_addendum else 0
+    return addendum + sum(sizes(view.messages or (), counter))
 
 
 def fit_window(request: WindowFit) -> MemoryView:
@@ -79,16 +86,15 @@ def fit_window(request: WindowFit) -> MemoryView:
     over = view_tokens(view, counter) - room
     if over <= 0:
         return view
-    view = _without_oldest(view, over, counter)
+    view = _without_most_summaries(view, room // SUMMARY_SHARE, counter)
+    view = _without_oldest(view, view_tokens(view, counter) - room, counter)
     over = view_tokens(view, counter) - room
     if over > 0 and view.summaries:
         results = sum(message.role == "tool" for message in view.messages or ())
         least = room // (RESULT_SHARE * max(results, 1))
         view = replace(view, messages=_cut(view.messages or (), over, counter, roles=("tool",), least=least))
     while (over := view_tokens(view, counter) - room) > 0 and view.summaries:
-        gone = view.summaries[0]
-        left = LeftOut(first=gone.first, last=gone.last, reason=REASON, unit="messages")
-        view = placed(replace(view, left_out=merged((*view.left_out, left))), view.summaries[1:])
+        view = _without_summary(view)
     view = _opened(view)
     if over > 0:
         view = replace(view, messages=_cut(view.messages or (), over, counter))
@@ -102,6 +108,24 @@ def fit_window(request: WindowFit) -> MemoryView:
             room=room,
             over=over,
         )
+    return view
+
+
+def _without_summary(view: MemoryView) -> MemoryView:
+    gone = view.summaries[0]
+    left = LeftOut(first=gone.first, last=gone.last, reason=REASON, unit="messages")
+    return placed(replace(view, left_out=merged((*view.left_out, left))), view.summaries[1:])
+
+
+def _without_most_summaries(view: MemoryView, room: int, counter: TokenCounter) -> MemoryView:
+    """Many summaries together must not push out what was said last: the oldest of them go first."""
+    sizes_of = counter.count(numbered_summaries(view.summaries))
+    total = sum(sizes_of)
+    for size in sizes_of[:-1]:
+        if total <= room:
+            break
+        view = _without_summary(view)
+        total -= size
     return view
 
 

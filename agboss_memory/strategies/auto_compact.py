@@ -28,13 +28,14 @@ from agboss_memory.contract import (
     MemoryTurn,
     MemoryUpdate,
     MemoryView,
+    Reach,
 )
 from agboss_memory.errors import AgbossError
 from agboss_memory.fit import WindowFit
 from agboss_memory.fit.window import room_for, view_tokens
 from agboss_memory.messages import Summary
 from agboss_memory.render import placed
-from agboss_memory.strategies.reading import Loaded, Reader, shown_tokens
+from agboss_memory.strategies.reading import PAGE, Loaded, Reader, shown_tokens
 from agboss_memory.strategies.selection import WindowRule, share, usable, view_of
 from agboss_memory.strategies.stubbing import evicted
 from agboss_memory.strategies.summarizing_window import no_model
@@ -73,6 +74,7 @@ class AutoCompactMemory(BaseMemoryStrategy):
     ) -> None:
         self.config = config or AutoCompactConfig()
         self.rule = WindowRule()
+        self.reach = Reach(terns=0, messages=PAGE, summaries=0)
         self._model = model
         self._summary_window = summary_window
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agboss_memory.config import FullConfig
-from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryView
+from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryView, Reach
 from agboss_memory.strategies.reading import Reader
 from agboss_memory.strategies.selection import WindowRule, usable, view_of, within_messages
 
@@ -20,6 +20,7 @@ class FullMemory(BaseMemoryStrategy):
     def __init__(self, config: FullConfig | None = None) -> None:
         self.config = config or FullConfig()
         self.rule = WindowRule()
+        self.reach = Reach(terns=0, messages=self.config.max_history_fetch, summaries=0)
 
     async def build_context(self, context: MemoryContext) -> MemoryView:
         """All that is loaded; an atom that the bound cuts is left out whole."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agboss_memory.atoms import in_loop, newest_turn
 from agboss_memory.config import NoneConfig
-from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryView
+from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryView, Reach
 from agboss_memory.strategies.reading import PAGE, Reader
 from agboss_memory.strategies.selection import Picked, WindowRule, usable, view_of
 
@@ -21,6 +21,7 @@ class NoneMemory(BaseMemoryStrategy):
     def __init__(self, config: NoneConfig | None = None) -> None:
         self.config = config or NoneConfig()
         self.rule = WindowRule()
+        self.reach = Reach(terns=0, messages=0, summaries=0)
 
     async def build_context(self, context: MemoryContext) -> MemoryView:
         """The running turn: what the log does not have yet, or a newest turn that has no answer."""

@@ -27,6 +27,7 @@ from agboss_memory.contract import (
     MemoryTurn,
     MemoryUpdate,
     MemoryView,
+    Reach,
 )
 from agboss_memory.errors import AgbossError, CompactionError
 from agboss_memory.messages import Message, Summary
@@ -61,6 +62,7 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
     ) -> None:
         self.config = config or SummarizingWindowConfig()
         self.rule = WindowRule()
+        self.reach = Reach(terns=0, messages=self.config.max_history_fetch, summaries=0)
         self._model = model
         self._stub_model = stub_model
         self._summary_window = summary_window

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agboss_memory.config import WindowedConfig
-from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryView
+from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryView, Reach
 from agboss_memory.strategies.reading import Reader
 from agboss_memory.strategies.selection import WindowRule, usable, view_of, within_messages
 
@@ -20,6 +20,7 @@ class WindowedMemory(BaseMemoryStrategy):
     def __init__(self, config: WindowedConfig | None = None) -> None:
         self.config = config or WindowedConfig()
         self.rule = WindowRule()
+        self.reach = Reach(terns=0, messages=self.config.window_size, summaries=0)
 
     async def build_context(self, context: MemoryContext) -> MemoryView:
         """The newest messages; the current task comes on top and does not count."""

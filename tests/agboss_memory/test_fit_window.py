@@ -62,6 +62,17 @@ def test_a_summary_outlives_a_huge_result_and_goes_before_the_task_is_cut() -> N
         assert gone.left_out == (LeftOut(first=1, last=9, reason="over_window", unit="messages"),)
 
 
+def test_many_summaries_do_not_push_out_what_was_said_last() -> None:
+    summaries = [Summary(first=n, last=n, text="s" * 200) for n in range(1, 21)]
+    said_last = tuple(m for m in numbered([chat(10) for _ in range(30)]) if m.number > 20)
+    view = placed(MemoryView(messages=said_last), summaries, in_system=True)
+    kept = fit_window(WindowFit(view=view, budget=Budget(window=600, counter=C4())))
+    assert [m.number for m in shown(kept)] == list(range(21, 31))
+    assert 0 < len(kept.summaries) <= 5
+    assert kept.summaries[-1].first == 20
+    assert kept.left_out[0].first == 1
+
+
 def test_fixed_overhead_is_a_typed_error() -> None:
     with pytest.raises(StrategyError) as caught:
         fitted(TALK, 100, fixed=("s" * 400,))

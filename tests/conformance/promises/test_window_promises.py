@@ -165,7 +165,7 @@ def check_pins(view: WindowView, played: Play) -> None:
 def check_fit(view: WindowView, memory: Memory, window: int) -> None:
     """Promise 5."""
     fixed = (view.system,)
-    assert estimate(view.messages, memory.counter, fixed=fixed) + min(4096, window // 8) <= window + 1
+    assert estimate(view.messages, memory.counter, fixed=fixed) + min(4096, window // 8) <= window
     for message in view.messages:
         if message.state == "cut":
             assert message.content.endswith(("]", "…"))
