@@ -60,8 +60,14 @@ class SummaryPlacement(StrEnum):
 
 
 class _Config(BaseModel):
+    # Built when first used: a program without window memory does not pay for it at its start.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        defer_build=True,
     )
 
     @model_validator(mode="wrap")
