@@ -1,9 +1,24 @@
 """Memory for agents: an append-only log, strategies that decide what is seen of it, and proof of both."""
 
+from agboss_memory.config import (
+    AnyMemoryConfig,
+    AutoCompactConfig,
+    FullConfig,
+    MemoryConfig,
+    NoneConfig,
+    SummarizingWindowConfig,
+    SummaryPlacement,
+    ToolResultEviction,
+    WindowedConfig,
+    memory_config_schema,
+    parse_memory_config,
+)
 from agboss_memory.contract import (
     BaseMemoryStrategy,
     Budget,
     CompressReport,
+    Conversation,
+    ConversationLog,
     LeftOut,
     MemoryContext,
     MemoryModel,
@@ -14,6 +29,8 @@ from agboss_memory.contract import (
     TokenCounter,
 )
 from agboss_memory.errors import AgbossError
+from agboss_memory.explain import ExplainedRow, Explanation
+from agboss_memory.memory import Memory, WindowView
 from agboss_memory.messages import (
     Block,
     Message,
@@ -25,15 +42,36 @@ from agboss_memory.messages import (
     UsageRecord,
 )
 from agboss_memory.stores import MemoryStore, SqliteStore, Store, open_store
-from agboss_memory.strategies import SlidingWindowStrategy, TurnMemory
+from agboss_memory.strategies import (
+    AutoCompactMemory,
+    FullMemory,
+    NoneMemory,
+    SlidingWindowStrategy,
+    SummarizingWindowMemory,
+    TurnMemory,
+    WindowedMemory,
+    strategy_for,
+)
+from agboss_memory.tool_results import fetch_tool_result
 
 __all__ = [
     "AgbossError",
+    "AnyMemoryConfig",
+    "AutoCompactConfig",
+    "AutoCompactMemory",
     "BaseMemoryStrategy",
     "Block",
     "Budget",
     "CompressReport",
+    "Conversation",
+    "ConversationLog",
+    "ExplainedRow",
+    "Explanation",
+    "FullConfig",
+    "FullMemory",
     "LeftOut",
+    "Memory",
+    "MemoryConfig",
     "MemoryContext",
     "MemoryModel",
     "MemoryStore",
@@ -41,17 +79,30 @@ __all__ = [
     "MemoryUpdate",
     "MemoryView",
     "Message",
+    "NoneConfig",
+    "NoneMemory",
     "Reach",
     "SlidingWindowStrategy",
     "SqliteStore",
     "Store",
+    "SummarizingWindowConfig",
+    "SummarizingWindowMemory",
     "Summary",
+    "SummaryPlacement",
     "Tern",
     "TernStatus",
     "ThinkingPart",
     "TokenCounter",
     "ToolCall",
+    "ToolResultEviction",
     "TurnMemory",
     "UsageRecord",
+    "WindowView",
+    "WindowedConfig",
+    "WindowedMemory",
+    "fetch_tool_result",
+    "memory_config_schema",
     "open_store",
+    "parse_memory_config",
+    "strategy_for",
 ]

@@ -8,7 +8,7 @@ need comes in the record.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar, overload, runtime_checkable
@@ -108,6 +108,7 @@ class MemoryView:
         recalled: Texts from elsewhere (facts, search hits); the framework fences them as data.
         system_addendum: Text added at the end of the system prompt.
         left_out: What the strategy knows that it left out; the runner adds the rest.
+        warnings: What went wrong without stopping the view, one line each.
     """
 
     history: tuple[Tern, ...] = ()
@@ -116,6 +117,57 @@ class MemoryView:
     recalled: tuple[str, ...] = ()
     system_addendum: str = ""
     left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """The newest part of one agent's conversation in one thread.
+
+    Attributes:
+        messages: The newest page, oldest first.
+        summaries: Active summaries of this conversation, oldest range first.
+        last: Number of the newest message; 0 = there is none.
+        live_tokens: Text tokens of all messages that no active summary covers, stubs where there are some.
+        uncounted: How many messages have no count yet and are missing in ``live_tokens``.
+    """
+
+    messages: tuple[Message, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    last: int = 0
+    live_tokens: int = 0
+    uncounted: int = 0
+
+
+class ConversationLog(Protocol):
+    """What a window strategy reads and writes: one agent's conversation in one thread, and nothing else."""
+
+    async def newest(self, limit: int) -> Conversation:
+        """The newest ``limit`` messages with what is known of the whole."""
+        ...
+
+    async def older(self, before: int, limit: int) -> tuple[Message, ...]:
+        """The newest ``limit`` messages with a number below ``before``, oldest first."""
+        ...
+
+    async def message(self, number: int) -> Message | None:
+        """One message, None when there is none of that number."""
+        ...
+
+    async def write_counts(self, counts: Mapping[int, int], tokenizer: str) -> None:
+        """Keep text tokens by message number, as this tokenizer counts them."""
+        ...
+
+    async def compress_result(self, number: int, stub: str, tokens: int) -> bool:
+        """Let a stub stand for a tool result; its content stays. False when it has one, or is no tool result."""
+        ...
+
+    async def save_summary(self, summary: Summary) -> Summary:
+        """Store a summary in one transaction; active ones inside its range become superseded.
+
+        When an active one already covers a part of the range that does not lie inside, that one is returned instead.
+        """
+        ...
 
 
 OlderMessages = Callable[[int, int], Awaitable[tuple[Message, ...]]]
@@ -139,6 +191,8 @@ class MemoryContext:
         call_index: 0 before the loop; then the number of the model call within the Tern.
         previous: The view of the previous call of this Tern, None at the first.
         load_older: How ``older_messages`` reads; None = there are none.
+        log: This agent's own conversation as the store keeps it; None = there is only ``messages``.
+        current: What the running Tern said so far and the log does not have, the task first; () = ``task`` alone.
     """
 
     thread_id: str
@@ -154,6 +208,8 @@ class MemoryContext:
     call_index: int = 0
     previous: MemoryView | None = None
     load_older: OlderMessages | None = None
+    log: ConversationLog | None = None
+    current: tuple[Message, ...] = ()
 
     async def older_messages(self, before: int, limit: int) -> tuple[Message, ...]:
         """The ``limit`` newest messages of this agent's conversation with a number below ``before``, oldest first."""
@@ -172,6 +228,8 @@ class MemoryTurn:
         tern: The finished Tern.
         messages: What the agents that use this strategy said in it; () for an agent that did not run.
         idempotency_key: The same at every retry for this Tern: use it to write once.
+        log: The agent's own conversation as the store keeps it, or None.
+        budget: Window, reply reserve and counter of the agent.
     """
 
     thread_id: str
@@ -181,13 +239,21 @@ class MemoryTurn:
     tern: Tern = Tern(number=0, task="")
     messages: tuple[Message, ...] = ()
     idempotency_key: str = ""
+    log: ConversationLog | None = None
+    budget: Budget = Budget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUpdate:
-    """What ``update_memory`` reports: costs of its own that no ``MemoryModel`` booked."""
+    """What ``update_memory`` reports.
+
+    Attributes:
+        usage: Costs of its own that no ``MemoryModel`` booked.
+        report: What it compressed, None when nothing was due.
+    """
 
     usage: tuple[UsageRecord, ...] = ()
+    report: CompressReport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,10 +263,18 @@ class CompressReport:
     Attributes:
         compressed_messages: Messages (window memory) or Terns (turn memory) that summaries now cover in addition.
         summaries: The summaries that were written.
+        compressed_results: Tool results that a stub stands for in addition.
+        error_code: Why the automatic path stopped early; empty = it did not. Compact raises instead.
+        error: The same in words.
+        usage: Model calls made for it, when nobody else booked them.
     """
 
     compressed_messages: int = 0
     summaries: tuple[Summary, ...] = ()
+    compressed_results: int = 0
+    error_code: str = ""
+    error: str = ""
+    usage: tuple[UsageRecord, ...] = ()
 
 
 class MemoryModel(ABC):

@@ -17,6 +17,7 @@ UsageSource = Literal["api", "price-table", "tool", "free", "unknown"]
 UsagePurpose = Literal["answer", "route", "compaction", "memory", "tool"]
 SummaryState = Literal["active", "retired", "superseded"]
 BlockState = Literal["open", "due", "done", "skipped", "retired"]
+MessageState = Literal["live", "compressed", "evicted", "cut", "summary", "placeholder"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -95,6 +96,8 @@ class Message:
         tokenizer: Identifies the counter that made ``tokens``.
         compressed_content: The stub that stands for ``content``, or None.
         compressed_tokens: Tokens of the stub, or None.
+        state: How a view came to show ``content``: ``live`` = as stored; ``compressed`` and ``evicted`` = a stub;
+            ``cut`` = a beginning with a mark; ``summary`` and ``placeholder`` = made for the view, in no log.
     """
 
     role: Role
@@ -111,6 +114,17 @@ class Message:
     tokenizer: str = ""
     compressed_content: str | None = None
     compressed_tokens: int | None = None
+    state: MessageState = "live"
+
+    @property
+    def id(self) -> str:
+        """Stable within its conversation: ``m-<number>``; empty before it is stored."""
+        return f"m-{self.number}" if self.number > 0 else ""
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether nobody said it: it was made for a view."""
+        return self.state in ("summary", "placeholder")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,8 @@
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
+    Append,
+    Appended,
     BookedUsage,
     Commit,
     Committed,
@@ -19,6 +21,7 @@ from agboss_memory.stores.contract import (
     Window,
     WindowSpec,
 )
+from agboss_memory.stores.conversation import StoredConversation
 from agboss_memory.stores.lease import holder_alive, new_holder, release_holder
 from agboss_memory.stores.memory import MemoryStore
 from agboss_memory.stores.sqlite import SqliteStore
@@ -27,6 +30,8 @@ from agboss_memory.stores.urls import open_store
 __all__ = [
     "Admission",
     "Admitted",
+    "Append",
+    "Appended",
     "BookedUsage",
     "Commit",
     "Committed",
@@ -37,6 +42,7 @@ __all__ = [
     "PendingWork",
     "SqliteStore",
     "Store",
+    "StoredConversation",
     "SummaryWrite",
     "TernPage",
     "ThreadInfo",

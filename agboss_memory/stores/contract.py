@@ -11,11 +11,12 @@ usage, due work). Each is one call, so that a store can do it in one hop. Rules 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from agboss_memory.contract import Conversation
 from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
 
 
@@ -240,7 +241,9 @@ class SummaryWrite:
     """One summary with its block and its cost, written together or not at all.
 
     The block of a turn summary becomes ``done``. A second active summary of the same range is refused quietly: the
-    stored one is kept. An active one of the same agent and kind whose range lies inside becomes ``superseded``.
+    stored one is kept. An active one of the same agent and kind whose range lies inside becomes ``superseded``. In an
+    agent's own conversation this holds for all kinds, and one that covers a part of the range without lying inside is
+    kept in the same way, so that no message is in two summaries.
     """
 
     key: int
@@ -318,6 +321,36 @@ class MessagePage:
     tern: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Messages that are stored outside a Tern.
+
+    Attributes:
+        workflow: Name of the workflow.
+        thread: Id of the thread; it is made when it does not exist.
+        owner: Who asks, None = nobody in particular.
+        agent: Whose conversation it is.
+        messages: What was said, in order.
+        now: Aware UTC.
+    """
+
+    workflow: str
+    thread: str
+    agent: str
+    messages: tuple[Message, ...]
+    now: datetime
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """The thread's key and the numbers that the messages got; ``last`` below ``first`` when there were none."""
+
+    key: int
+    first: int
+    last: int
+
+
 class Store(Protocol):
     """The log of all threads. Methods raise ``StoreError`` kinds for faults of the medium."""
 
@@ -368,6 +401,26 @@ class Store(Protocol):
 
     async def messages(self, key: int, page: MessagePage) -> tuple[Message, ...]:
         """Messages, oldest first."""
+        ...
+
+    async def append(self, request: Append) -> Appended:
+        """Add messages outside a Tern. Raises ThreadOwnerError."""
+        ...
+
+    async def conversation(self, key: int, agent: str, limit: int) -> Conversation:
+        """The newest ``limit`` messages of one agent, its active summaries and its live tokens, as one snapshot."""
+        ...
+
+    async def message(self, key: int, agent: str, number: int) -> Message | None:
+        """One message of an agent's conversation."""
+        ...
+
+    async def write_counts(self, key: int, agent: str, counts: Mapping[int, int], tokenizer: str) -> None:
+        """Keep text tokens by message number; what such a message counted before is replaced."""
+        ...
+
+    async def compress_result(self, key: int, agent: str, number: int, stub: str, tokens: int) -> bool:
+        """Let a stub stand for a tool result that has none yet. False when there is no such result."""
         ...
 
     async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:

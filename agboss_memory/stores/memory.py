@@ -5,14 +5,17 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from agboss_memory.contract import Conversation
 from agboss_memory.messages import EPOCH, Block, Message, Summary, Tern, UsageRecord, as_utc
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
+    Append,
+    Appended,
     Commit,
     Committed,
     DaySpend,
@@ -94,9 +97,12 @@ class MemoryStore:
     def _create(self, request: Admission, now: datetime) -> MemoryThread:
         if not request.create:
             raise unknown_thread(request.workflow, request.thread)
-        thread = MemoryThread(self._next_key, request, now)
+        return self._make(request.workflow, request.thread, request.owner, now)
+
+    def _make(self, workflow: str, name: str, owner: str | None, now: datetime) -> MemoryThread:
+        thread = MemoryThread(self._next_key, workflow, name, owner, now)
         self._next_key += 1
-        self._threads[request.workflow, request.thread] = self._by_key[thread.key] = thread
+        self._threads[workflow, name] = self._by_key[thread.key] = thread
         return thread
 
     def _admit_again(self, request: Admission, now: datetime, thread: MemoryThread, number: int) -> Admitted:
@@ -252,6 +258,51 @@ class MemoryStore:
             return tuple(thread.message(page.agent or "", number) for number in numbers[-page.limit :])
         places = [place for place in numbers if page.before is None or place[1] < page.before]
         return tuple(thread.message(agent, number) for agent, number in places[-page.limit :])
+
+    async def append(self, request: Append) -> Appended:
+        """See ``Store.append``."""
+        thread = self._threads.get((request.workflow, request.thread))
+        if thread is None:
+            thread = self._make(request.workflow, request.thread, request.owner, as_utc(request.now))
+        elif thread.owner != request.owner:
+            raise foreign_thread(request.workflow, request.thread)
+        thread.say(0, [replace(message, agent=request.agent) for message in request.messages])
+        if request.messages:
+            thread.version += 1
+            thread.updated_at = as_utc(request.now)
+        last = len(thread.message_numbers(request.agent, None))
+        return Appended(key=thread.key, first=last - len(request.messages) + 1, last=last)
+
+    async def conversation(self, key: int, agent: str, limit: int) -> Conversation:
+        """See ``Store.conversation``."""
+        thread = self._by_key.get(key)
+        if thread is None:
+            return Conversation()
+        numbers = thread.message_numbers(agent, None)
+        live_tokens, uncounted = thread.sums(agent)
+        return Conversation(
+            messages=await self.messages(key, MessagePage(agent=agent, limit=limit)),
+            summaries=await self.summaries(key, agent) if agent else (),
+            last=len(numbers),
+            live_tokens=live_tokens,
+            uncounted=uncounted,
+        )
+
+    async def message(self, key: int, agent: str, number: int) -> Message | None:
+        """See ``Store.message``."""
+        thread = self._by_key.get(key)
+        known = thread is not None and 0 < number <= len(thread.message_numbers(agent, None))
+        return thread.message(agent, number) if thread and known else None
+
+    async def write_counts(self, key: int, agent: str, counts: Mapping[int, int], tokenizer: str) -> None:
+        """See ``Store.write_counts``."""
+        if thread := self._by_key.get(key):
+            thread.write_counts(agent, counts, tokenizer)
+
+    async def compress_result(self, key: int, agent: str, number: int, stub: str, tokens: int) -> bool:
+        """See ``Store.compress_result``."""
+        thread = self._by_key.get(key)
+        return thread is not None and thread.compress(agent, number, stub, tokens)
 
     async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:
         """See ``Store.summaries``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -55,6 +55,16 @@ def ended(request: Admission, commit: Commit) -> Tern:
     )
 
 
+def _rendered(message: Message) -> int:
+    if message.compressed_tokens is not None:
+        return message.compressed_tokens
+    return message.tokens or 0
+
+
+def _inside(old: Summary, new: Summary) -> bool:
+    return new.first <= old.first and old.last <= new.last
+
+
 class MemoryThread:
     """The records of one thread. Every method is one step without an await."""
 
@@ -66,6 +76,7 @@ class MemoryThread:
         "_finished",
         "_log",
         "_summaries",
+        "_sums",
         "_turn_summaries",
         "_usage",
         "_work",
@@ -84,11 +95,11 @@ class MemoryThread:
         "workflow",
     )
 
-    def __init__(self, key: int, request: Admission, now: datetime) -> None:
+    def __init__(self, key: int, workflow: str, name: str, owner: str | None, now: datetime) -> None:
         self.key = key
-        self.id = request.thread
-        self.workflow = request.workflow
-        self.owner = request.owner
+        self.id = name
+        self.workflow = workflow
+        self.owner = owner
         self.created_at = self.updated_at = self.lease_until = now
         self.version = self.fence = self.running = 0
         self.holder = ""
@@ -100,6 +111,7 @@ class MemoryThread:
         self._finished: list[Tern] = []
         self._usage: dict[int, dict[str, UsageRecord]] = {}
         self._conversations: dict[str, list[tuple[int, Message]]] = {}
+        self._sums: dict[str, list[int]] = {}  # agent -> live tokens, messages without a count
         self._by_tern: dict[int, list[tuple[str, int]]] = {}
         self._summaries: list[Summary] = []
         self._turn_summaries: list[tuple[int, int, int]] = []  # (first, last, id) of the active ones, sorted
@@ -169,6 +181,9 @@ class MemoryThread:
             conversation = self._conversations.setdefault(message.agent, [])
             conversation.append((number, message))
             self._by_tern.setdefault(number, []).append((message.agent, len(conversation)))
+            sums = self._sums.setdefault(message.agent, [0, 0])
+            sums[0] += _rendered(message)
+            sums[1] += message.tokens is None
 
     def message(self, agent: str, number: int) -> Message:
         """One message with its numbers."""
@@ -180,6 +195,45 @@ class MemoryThread:
         if tern is not None:
             return [place for place in self._by_tern.get(tern, ()) if agent is None or place[0] == agent]
         return range(1, len(self._conversations.get(agent or "", ())) + 1)
+
+    def sums(self, agent: str) -> tuple[int, int]:
+        """Tokens of the live messages of an agent, and how many messages have no count."""
+        live, uncounted = self._sums.get(agent, (0, 0))
+        return live, uncounted
+
+    def compress(self, agent: str, number: int, stub: str, tokens: int) -> bool:
+        """Let a stub stand for a tool result that has none."""
+        conversation = self._conversations.get(agent, [])
+        if not 0 < number <= len(conversation):
+            return False
+        tern, message = conversation[number - 1]
+        if message.role != "tool" or message.compressed_content is not None:
+            return False
+        conversation[number - 1] = tern, replace(message, compressed_content=stub, compressed_tokens=tokens)
+        if not self._covered(agent, number):
+            self._sums[agent][0] += tokens - (message.tokens or 0)
+        return True
+
+    def write_counts(self, agent: str, counts: Mapping[int, int], tokenizer: str) -> None:
+        """Keep counts by number."""
+        conversation = self._conversations.get(agent, [])
+        for number, tokens in counts.items():
+            if not 0 < number <= len(conversation):
+                continue
+            tern, message = conversation[number - 1]
+            conversation[number - 1] = tern, replace(message, tokens=tokens, tokenizer=tokenizer)
+            self._sums[agent][1] -= message.tokens is None
+            if message.compressed_tokens is None and not self._covered(agent, number):
+                self._sums[agent][0] += tokens - (message.tokens or 0)
+
+    def _covered(self, agent: str, number: int) -> bool:
+        return any(s.agent == agent and s.state == "active" and s.first <= number <= s.last for s in self._summaries)
+
+    def _live_in_range(self, agent: str, first: int, last: int) -> int:
+        said = self._conversations.get(agent, [])
+        return sum(
+            _rendered(said[n - 1][1]) for n in range(first, min(last, len(said)) + 1) if not self._covered(agent, n)
+        )
 
     # Blocks
 
@@ -226,14 +280,22 @@ class MemoryThread:
     def add_summary(self, summary: Summary) -> tuple[Summary, bool]:
         """Store an active summary, or find the active one of the same range. Says whether it is new.
 
-        An older active one of the same agent and kind whose range lies inside is superseded.
+        What is done to others of the agent, see ``SummaryWrite``.
         """
-        for index, old in enumerate(self._summaries):
-            if old.state != "active" or (old.agent, old.kind) != (summary.agent, summary.kind):
-                continue
-            if (old.first, old.last) == (summary.first, summary.last):
+        rivals = [
+            (index, old)
+            for index, old in enumerate(self._summaries)
+            if old.state == "active" and old.agent == summary.agent and (old.agent or old.kind == summary.kind)
+        ]
+        for _, old in rivals:
+            same = (old.kind, old.first, old.last) == (summary.kind, summary.first, summary.last)
+            touches = old.first <= summary.last and old.last >= summary.first
+            if same or (old.agent and touches and not _inside(old, summary)):
                 return old, False
-            if summary.first <= old.first and old.last <= summary.last:
+        if summary.agent in self._sums:
+            self._sums[summary.agent][0] -= self._live_in_range(summary.agent, summary.first, summary.last)
+        for index, old in rivals:
+            if _inside(old, summary):
                 self._change_summary(index, replace(old, state="superseded"))
         stored = replace(summary, id=len(self._summaries) + 1, state="active")
         self._summaries.append(stored)
@@ -250,6 +312,8 @@ class MemoryThread:
         block = self.blocks.get(retired.last)
         if retired.kind == "turns" and retired.agent == "" and block is not None and block.first == retired.first:
             self.put_block(replace(block, state="retired"))
+        if retired.agent in self._sums:
+            self._sums[retired.agent][0] += self._live_in_range(retired.agent, retired.first, retired.last)
         return retired
 
     def _change_summary(self, index: int, summary: Summary) -> None:

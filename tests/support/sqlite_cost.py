@@ -47,6 +47,7 @@ def seed_copies(path: Path, upto: int) -> None:
                     marks = ", ".join("?" * len(columns))
                     connection.execute(f"INSERT INTO {table} VALUES ({marks})", tuple(values.values()))
         connection.execute("UPDATE threads SET last_seq = ?", (upto,))
+        connection.execute("UPDATE conversations SET last_seq = (SELECT max(seq) FROM messages)")
     connection.close()
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from agboss_memory.messages import Message, ThinkingPart, ToolCall
 from agboss_memory.stores.contract import MessagePage
+from agboss_memory.stores.sqlite import conversations
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
-LAST = "SELECT max(seq) FROM messages WHERE thread_key = ? AND agent = ?"
 INSERT = (
     "INSERT INTO messages (thread_key, agent, seq, tern_seq, place, role, text_ref, token_count, "
     "compressed_token_count, tokenizer, created_at, tool_call_id, tool_name, content, compressed_content, extra) "
@@ -23,13 +23,16 @@ _COLUMNS = (
     "m.tool_call_id, m.tool_name, m.seq, m.tern_seq, m.agent, m.created_at, m.token_count, m.tokenizer, "
     "m.compressed_content, m.compressed_token_count "
 )
-_JOIN = "CROSS JOIN terns AS t ON t.thread_key = m.thread_key AND t.seq = m.tern_seq WHERE m.thread_key = ? AND "
+# A message outside a Tern has tern_seq 0 and its own text.
+_JOIN = "LEFT JOIN terns AS t ON t.thread_key = m.thread_key AND t.seq = m.tern_seq WHERE m.thread_key = ? AND "
 _SELECT = _COLUMNS + "FROM messages AS m " + _JOIN
 # INDEXED BY: left to itself the planner reads the whole thread.
 _SELECT_TERN = _COLUMNS + "FROM messages AS m INDEXED BY messages_by_tern " + _JOIN
 CONVERSATION = _SELECT + "m.agent = ? AND m.seq < ? ORDER BY m.seq DESC LIMIT ?"
 OF_TERN = _SELECT_TERN + "m.tern_seq = ? AND m.seq < ? ORDER BY m.place DESC LIMIT ?"
 OF_TERN_AND_AGENT = _SELECT_TERN + "m.tern_seq = ? AND m.seq < ? AND m.agent = ? ORDER BY m.place DESC LIMIT ?"
+
+ONE = _SELECT + "m.agent = ? AND m.seq = ?"
 
 _NO_BOUND = 2**63 - 1
 _TASK, _ANSWER = 1, 2
@@ -44,7 +47,7 @@ def _extra(message: Message) -> str | None:
     return json.dumps(extra, separators=(",", ":")) if extra else None
 
 
-def _text_ref(role: str, content: str, task: str, answer: str) -> int:
+def _text_ref(role: str, content: str, task: str | None, answer: str | None) -> int:
     if role == "assistant":
         return _ANSWER if content == answer else 0
     return _TASK if content == task else 0
@@ -73,14 +76,21 @@ def _message(row: tuple[Any, ...]) -> Message:
 
 
 def append(
-    connection: sqlite3.Connection, key: int, number: int, messages: Sequence[Message], *, task: str, answer: str
+    connection: sqlite3.Connection,
+    key: int,
+    number: int,
+    messages: Sequence[Message],
+    *,
+    task: str | None,
+    answer: str | None,
 ) -> None:
-    """Add what was said in a Tern to the conversations of the agents; ``task`` and ``answer`` are encoded."""
-    last: dict[str, int] = {}
+    """Add what was said in a Tern to the conversations of the agents; ``task`` and ``answer`` are encoded.
+
+    Outside a Tern the number is 0 and both are None.
+    """
+    last = conversations.grow(connection, key, messages)
     for place, message in enumerate(messages):
         agent = encode_text(message.agent)
-        if agent not in last:
-            last[agent] = connection.execute(LAST, (key, agent)).fetchone()[0] or 0
         last[agent] += 1
         content = encode_text(message.content)
         ref = _text_ref(message.role, content, task, answer)
@@ -118,3 +128,11 @@ def page(connection: sqlite3.Connection, key: int, asked: MessagePage) -> tuple[
     else:
         rows = connection.execute(OF_TERN_AND_AGENT, (key, asked.tern, before, encode_text(asked.agent), limit))
     return tuple(_message(row) for row in reversed(rows.fetchall()))
+
+
+def one(connection: sqlite3.Connection, key: int, agent: str, number: int) -> Message | None:
+    """One message of an agent's conversation."""
+    if not 0 < number < _NO_BOUND:
+        return None
+    row = connection.execute(ONE, (key, encode_text(agent), number)).fetchone()
+    return None if row is None else _message(row)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from agboss_memory.contract import Conversation
 from agboss_memory.errors import LeaseLostError, ThreadDeletedError
 from agboss_memory.messages import Block, Message, Summary, Tern
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
+    Append,
+    Appended,
     Commit,
     Committed,
     DaySpend,
@@ -24,7 +27,7 @@ from agboss_memory.stores.contract import (
     ThreadState,
     WindowSpec,
 )
-from agboss_memory.stores.sqlite import blocks, messages, summaries, threads, transactions, usage
+from agboss_memory.stores.sqlite import blocks, conversations, messages, summaries, threads, transactions, usage
 from agboss_memory.stores.sqlite.connection import Connection, Synchronous, Trace
 
 
@@ -110,6 +113,30 @@ class SqliteStore:
     async def messages(self, key: int, page: MessagePage) -> tuple[Message, ...]:
         """See ``Store.messages``."""
         return await self._connection.read(partial(messages.page, key=key, asked=page))
+
+    async def append(self, request: Append) -> Appended:
+        """See ``Store.append``."""
+        return await self._connection.write(partial(transactions.append, request=request))
+
+    async def conversation(self, key: int, agent: str, limit: int) -> Conversation:
+        """See ``Store.conversation``."""
+        return await self._connection.read(partial(transactions.conversation, key=key, agent=agent, limit=limit))
+
+    async def message(self, key: int, agent: str, number: int) -> Message | None:
+        """See ``Store.message``."""
+        return await self._connection.read(partial(messages.one, key=key, agent=agent, number=number))
+
+    async def write_counts(self, key: int, agent: str, counts: Mapping[int, int], tokenizer: str) -> None:
+        """See ``Store.write_counts``."""
+        await self._connection.write(
+            partial(conversations.write_counts, key=key, agent=agent, counts=counts, name=tokenizer)
+        )
+
+    async def compress_result(self, key: int, agent: str, number: int, stub: str, tokens: int) -> bool:
+        """See ``Store.compress_result``."""
+        return await self._connection.write(
+            partial(conversations.compress, key=key, agent=agent, number=number, stub=stub, tokens=tokens)
+        )
 
     async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:
         """See ``Store.summaries``."""

@@ -20,6 +20,10 @@ SUPERSEDE = (
     "UPDATE summaries SET state = 'superseded', superseded_by = ? "
     "WHERE thread_key = ? AND agent = ? AND kind = ? AND from_seq >= ? AND to_seq <= ? AND state = 'active'"
 )
+SUPERSEDE_OWN = (
+    "UPDATE summaries INDEXED BY summaries_live SET state = 'superseded', superseded_by = ? "
+    "WHERE thread_key = ? AND agent = ? AND agent <> '' AND from_seq >= ? AND to_seq <= ? AND state = 'active'"
+)
 RETIRE = "UPDATE summaries SET state = 'retired' WHERE thread_key = ? AND id = ? AND state = 'active'"
 _SELECT = (
     "SELECT id, agent, kind, from_seq, to_seq, state, tokens, model, usd, prompt_hash, created_at, body "
@@ -27,11 +31,20 @@ _SELECT = (
 )
 ONE = _SELECT + "id = ?"
 SAME = _SELECT + "agent = ? AND kind = ? AND from_seq = ? AND to_seq = ? AND state = 'active'"
+IN_THE_WAY = (
+    _SELECT.replace("FROM summaries", "FROM summaries INDEXED BY summaries_live")
+    + "agent = ? AND agent <> '' AND state = 'active' AND from_seq <= ? AND to_seq >= ? "
+    "AND NOT (from_seq >= ? AND to_seq <= ?) ORDER BY from_seq LIMIT 1"
+)
 LATEST_TURNS = (
     _SELECT + "agent = '' AND kind = 'turns' AND state = 'active' ORDER BY from_seq DESC, to_seq DESC LIMIT ?"
 )
 ALL = _SELECT + "agent = ? ORDER BY from_seq, to_seq, id"
 ACTIVE = _SELECT + "agent = ? AND state = 'active' ORDER BY from_seq, to_seq, id"
+ACTIVE_OWN = (
+    _SELECT.replace("FROM summaries", "FROM summaries INDEXED BY summaries_live")
+    + "agent = ? AND agent <> '' AND state = 'active' ORDER BY from_seq, to_seq, id"
+)
 
 
 def _summary(row: tuple[Any, ...]) -> Summary:
@@ -54,14 +67,20 @@ def _summary(row: tuple[Any, ...]) -> Summary:
 def add(connection: sqlite3.Connection, key: int, tern: int, summary: Summary, now: datetime) -> tuple[Summary, bool]:
     """Store an active summary, or find the active one of the same range. Says whether it is new.
 
-    An older active one of the same agent and kind whose range lies inside is superseded.
+    What is done to others of the agent, see ``SummaryWrite``.
     """
     whose = (key, encode_text(summary.agent), encode_text(summary.kind), summary.first, summary.last)
     same = connection.execute(SAME, whose).fetchone()
+    if same is None and summary.agent:
+        ends = (summary.last, summary.first, summary.first, summary.last)
+        same = connection.execute(IN_THE_WAY, (key, whose[1], *ends)).fetchone()
     if same is not None:
         return _summary(same), False
     number = (connection.execute(LAST_ID, (key,)).fetchone()[0] or 0) + 1
-    connection.execute(SUPERSEDE, (number, *whose))
+    if summary.agent:
+        connection.execute(SUPERSEDE_OWN, (number, *whose[:2], *whose[3:]))
+    else:
+        connection.execute(SUPERSEDE, (number, *whose))
     made = to_micros(now if summary.created_at == EPOCH else summary.created_at)
     connection.execute(
         INSERT,
@@ -89,7 +108,8 @@ def latest_turns(connection: sqlite3.Connection, key: int, limit: int) -> tuple[
 
 def of_agent(connection: sqlite3.Connection, key: int, agent: str, *, all_states: bool) -> tuple[Summary, ...]:
     """Summaries of one agent, oldest range first."""
-    rows = connection.execute(ALL if all_states else ACTIVE, (key, encode_text(agent)))
+    active = ACTIVE_OWN if agent else ACTIVE
+    rows = connection.execute(ALL if all_states else active, (key, encode_text(agent)))
     return tuple(_summary(row) for row in rows)
 
 

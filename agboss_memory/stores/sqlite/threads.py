@@ -32,6 +32,7 @@ RELEASE = (
     "RETURNING version, workflow"
 )
 TOUCH = "UPDATE threads SET version = version + 1 WHERE key = ?"
+TOUCH_AT = "UPDATE threads SET version = version + 1, updated_at = ? WHERE key = ?"
 RENEW = "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND running <> 0"
 DELETE = "DELETE FROM threads WHERE key = ?"
 LIST_ALL = _SELECT + "workflow = ? AND key < ? ORDER BY key DESC LIMIT ?"
@@ -102,8 +103,13 @@ def create(connection: sqlite3.Connection, request: Admission) -> ThreadRow:
     """A new thread without a Tern. Raises UnknownThreadError when the request does not allow it."""
     if not request.create:
         raise unknown_thread(request.workflow, request.thread)
-    now = to_micros(request.now)
-    workflow, thread, owner = encode_text(request.workflow), encode_text(request.thread), encode_optional(request.owner)
+    return make(connection, request.workflow, request.thread, request.owner, request.now)
+
+
+def make(connection: sqlite3.Connection, workflow: str, thread: str, owner: str | None, moment: datetime) -> ThreadRow:
+    """A new thread without a Tern."""
+    now = to_micros(moment)
+    workflow, thread, owner = encode_text(workflow), encode_text(thread), encode_optional(owner)
     key = connection.execute(INSERT, (workflow, thread, owner, now, now)).lastrowid or 0
     return ThreadRow(key, workflow, thread, owner, now, now, 0, 0, 0, "", 0, 0)
 
@@ -124,9 +130,12 @@ def release(connection: sqlite3.Connection, key: int, fence: int, number: int, n
     raise lost_lease(key, number)
 
 
-def touch(connection: sqlite3.Connection, key: int) -> None:
+def touch(connection: sqlite3.Connection, key: int, now: datetime | None = None) -> None:
     """What a window shows has changed."""
-    connection.execute(TOUCH, (key,))
+    if now is None:
+        connection.execute(TOUCH, (key,))
+    else:
+        connection.execute(TOUCH_AT, (to_micros(now), key))
 
 
 def renew(connection: sqlite3.Connection, keys: Sequence[int], holder: str, until: datetime) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
+from agboss_memory.contract import Conversation
 from agboss_memory.messages import Summary, Tern
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
+    Append,
+    Appended,
     Commit,
     Committed,
     MemoryOutcome,
+    MessagePage,
     SummaryWrite,
     TernPage,
     ThreadRef,
@@ -19,7 +24,7 @@ from agboss_memory.stores.contract import (
     WindowSpec,
 )
 from agboss_memory.stores.refusals import foreign_thread, key_conflict, matches
-from agboss_memory.stores.sqlite import blocks, messages, summaries, terns, threads, usage, work
+from agboss_memory.stores.sqlite import blocks, conversations, messages, summaries, terns, threads, usage, work
 from agboss_memory.stores.sqlite.columns import to_micros
 from agboss_memory.stores.text import decode_text, encode_optional, encode_text
 
@@ -128,10 +133,45 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     return Committed(version=version, due=due)
 
 
+def append(connection: sqlite3.Connection, request: Append) -> Appended:
+    """Add messages outside a Tern."""
+    row = threads.find(connection, request.workflow, request.thread)
+    if row is None:
+        row = threads.make(connection, request.workflow, request.thread, request.owner, request.now)
+    elif row.owner != encode_optional(request.owner):
+        raise foreign_thread(request.workflow, request.thread)
+    own = [replace(message, agent=request.agent) for message in request.messages]
+    if own:
+        messages.append(connection, row.key, 0, own, task=None, answer=None)
+        threads.touch(connection, row.key, request.now)
+    last, _, _ = conversations.sums(connection, row.key, request.agent)
+    return Appended(key=row.key, first=last - len(own) + 1, last=last)
+
+
+def conversation(connection: sqlite3.Connection, key: int, agent: str, limit: int) -> Conversation:
+    """The newest part of one agent's conversation."""
+    last, live_tokens, uncounted = conversations.sums(connection, key, agent)
+    return Conversation(
+        messages=messages.page(connection, key, MessagePage(agent=agent, limit=limit)),
+        summaries=summaries.of_agent(connection, key, agent, all_states=False) if agent else (),
+        last=last,
+        live_tokens=live_tokens,
+        uncounted=uncounted,
+    )
+
+
 def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summary:
     """Store a summary with its cost and settle its block."""
     row = threads.get(connection, request.key)
-    stored, new = summaries.add(connection, row.key, request.tern, request.summary, request.now)
+    summary = request.summary
+    gone = (
+        conversations.live_in_range(connection, row.key, summary.agent, summary.first, summary.last)
+        if summary.agent
+        else 0
+    )
+    stored, new = summaries.add(connection, row.key, request.tern, summary, request.now)
+    if new:
+        conversations.add(connection, row.key, summary.agent, -gone)
     fresh = usage.book(connection, row.key, request.tern, request.usage)
     usage.add_to_day(connection, row.workflow, request.now, fresh)
     changed = new
@@ -163,6 +203,9 @@ def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | N
     if retired is not None:
         if retired.kind == "turns" and retired.agent == "":
             blocks.retire(connection, key, retired.first, retired.last)
+        else:
+            back = conversations.live_in_range(connection, key, retired.agent, retired.first, retired.last)
+            conversations.add(connection, key, retired.agent, back)
         threads.touch(connection, key)
     return retired
 

@@ -1,6 +1,7 @@
 """What a Tern costs in the file: by index only, the same at Tern 50 and 5,000, and few bytes."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,13 @@ async def test_every_statement_searches_by_an_index(tmp_path: Path) -> None:
     await store.messages(state.key, MessagePage(agent="desk", tern=50))
     await store.terns(state.key, TernPage(newest=True, limit=3))
     await store.blocks(state.key, ["due"], 10)
+    await store.conversation(state.key, "desk", 2)
+    await store.message(state.key, "desk", 2)
+    await store.compress_result(state.key, "desk", 2, "stub", 1)
+    await store.write_counts(state.key, "desk", {1: 2}, "x")
+    own = replace(summary_write(admitted, 1, 2).summary, agent="desk", kind="k")
+    kept = await store.write_summary(replace(summary_write(admitted, 1, 2), summary=own))
+    await store.retire(state.key, kept.id, state.info.updated_at)
     await store.renew("one", state.info.updated_at)
     await store.day_spend("w", "2026-01-31")
     await store.delete_thread(ThreadRef(workflow="w", thread="t"))

@@ -1,4 +1,4 @@
-"""The last stage before a model call: whatever a strategy selected, the request fits the model's window.
+"""Fit for turn memory, and the door for both: a view with an exact list of messages goes to ``fit_window``.
 
 Whole oldest pieces go first (turns, then summaries, then recalled texts), never the task or the open tool round. What
 still does not fit is cut with a visible mark, the largest tool results first, the task last.
@@ -11,13 +11,10 @@ from dataclasses import dataclass, replace
 
 from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
 from agboss_memory.errors import StrategyError
+from agboss_memory.fit.estimate import CUT_MARK, PER_MESSAGE
+from agboss_memory.fit.window import WindowFit, fit_window
 from agboss_memory.messages import Message
-from agboss_memory.render import joined, view_rows
-
-PER_MESSAGE = 4
-"""Tokens that a provider adds around each message."""
-
-CUT_MARK = "\n[... cut: the rest does not fit the model's window]"
+from agboss_memory.render import joined, user_message, view_rows
 
 REASON = "over_window"
 
@@ -34,6 +31,8 @@ class FitRequest:
         added: What the tool loop added in this Tern.
         fixed: System text and tool schemas.
         budget: Window, reply reserve and counter.
+        tern: Number of the Tern. A view with messages of this Tern is the whole request; to any other the task and what
+            the loop added are appended.
     """
 
     agent: str
@@ -43,6 +42,7 @@ class FitRequest:
     added: tuple[Message, ...] = ()
     fixed: tuple[str, ...] = ()
     budget: Budget
+    tern: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,8 @@ class Fitted:
 def surely_fits(request: FitRequest) -> bool:
     """Whether nothing has to be counted: the window is unknown, or there are fewer bytes than it has tokens."""
     budget = request.budget
+    if request.view.messages is not None and request.tern:
+        return False
     if budget.window is None or budget.counter is None:
         return True
     most = sum(map(_most_tokens, (*request.fixed, *_texts(request))))
@@ -75,6 +77,8 @@ def fit(request: FitRequest) -> Fitted:
     Raises:
         StrategyError: ``memory.fixed-overhead``: system text, schemas and reply reserve alone exceed the window.
     """
+    if request.view.messages is not None and request.tern:
+        return _fit_exact(request, request.view.messages)
     budget = request.budget
     as_is = Fitted(view=request.view, task=request.task, added=request.added)
     if budget.window is None or budget.counter is None or surely_fits(request):
@@ -93,6 +97,15 @@ def fit(request: FitRequest) -> Fitted:
             window=budget.window,
         )
     return _shrink(request, counter, room)
+
+
+def _fit_exact(request: FitRequest, messages: tuple[Message, ...]) -> Fitted:
+    if not any(message.tern == request.tern for message in messages):
+        task = user_message(MemoryView(recalled=request.view.recalled), request.task, request.results)
+        messages += tuple(replace(message, tern=request.tern) for message in (task, *request.added))
+    view = replace(request.view, messages=messages)
+    fitted = fit_window(WindowFit(agent=request.agent, view=view, fixed=request.fixed, budget=request.budget))
+    return Fitted(view=fitted, task=request.task, added=request.added)
 
 
 def _shrink(request: FitRequest, counter: TokenCounter, room: int) -> Fitted:

@@ -1,0 +1,153 @@
+"""A view, piece by piece: what is in it, why, how large it is, and what it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from agboss_memory.contract import ConversationLog, LeftOut, MemoryView, TokenCounter
+from agboss_memory.messages import EPOCH, Message, MessageState
+from agboss_memory.render import numbered_summaries
+
+RowType = Literal["CHAT", "TOOL_CALL", "TOOL_RESULT", "SUMMARY"]
+
+REASONS: Mapping[MessageState, str] = {
+    "live": "within what the kind shows of the live conversation",
+    "compressed": "an old, read tool result; a stub stands for it",
+    "evicted": "a tool result of an earlier turn; a pointer stands for it",
+    "cut": "longer than a message may be, or than the window has room for",
+    "summary": "stands for older messages",
+    "placeholder": "closes a call that has no result; stored nowhere",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedRow:
+    """One piece of a view.
+
+    Attributes:
+        type: What it is.
+        role: Who speaks.
+        number: Number of the message; -100, -101, ... for summaries; 0 for a placeholder.
+        first: First message that it stands for.
+        last: Last one.
+        said_at: When it was said, aware UTC; the epoch for what nobody said.
+        tokens: Text tokens of what is sent.
+        content: What was said, as stored.
+        shown: What is sent.
+        state: How ``shown`` came about.
+        reason: The same in words.
+    """
+
+    type: RowType
+    role: str
+    number: int
+    first: int
+    last: int
+    tokens: int
+    content: str
+    shown: str
+    state: MessageState
+    reason: str
+    said_at: datetime = EPOCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A whole view, explained.
+
+    Attributes:
+        kind: The memoryConfig kind.
+        config: The configuration in wire spelling.
+        system: System text without summaries.
+        system_tokens: Its tokens.
+        rows: Summaries first, then messages, oldest first.
+        left_out: What is in no row, with the reason.
+        total_tokens: Text tokens of system text and rows, each counted once.
+        counter: Name of the token counter.
+        window: The window in tokens.
+        warnings: What went wrong without stopping the view.
+    """
+
+    kind: str
+    config: Mapping[str, Any]
+    system: str
+    system_tokens: int
+    rows: tuple[ExplainedRow, ...]
+    left_out: tuple[LeftOut, ...]
+    total_tokens: int
+    counter: str
+    window: int
+    warnings: tuple[str, ...] = ()
+
+
+async def explained(
+    view: MemoryView,
+    log: ConversationLog,
+    *,
+    kind: str,
+    config: Mapping[str, Any],
+    system: str,
+    counter: TokenCounter,
+    window: int,
+) -> Explanation:
+    """Explain a view. Originals of what is not shown as stored are read from the log."""
+    rows = _summary_rows(view, counter)
+    for message in view.messages or ():
+        if message.state != "summary":
+            rows.append(await _row(message, log, counter))
+    (system_tokens,) = counter.count([system])
+    return Explanation(
+        kind=kind,
+        config=config,
+        system=system,
+        system_tokens=system_tokens,
+        rows=tuple(rows),
+        left_out=view.left_out,
+        total_tokens=system_tokens + sum(row.tokens for row in rows),
+        counter=counter.name,
+        window=window,
+        warnings=view.warnings,
+    )
+
+
+def _summary_rows(view: MemoryView, counter: TokenCounter) -> list[ExplainedRow]:
+    shown = numbered_summaries(view.summaries)
+    return [
+        ExplainedRow(
+            type="SUMMARY",
+            role="system" if view.system_addendum else "user",
+            number=-100 - place,
+            first=summary.first,
+            last=summary.last,
+            tokens=tokens,
+            content=summary.text,
+            shown=text,
+            state="summary",
+            reason=REASONS["summary"],
+            said_at=summary.created_at,
+        )
+        for place, (summary, text, tokens) in enumerate(zip(view.summaries, shown, counter.count(shown), strict=True))
+    ]
+
+
+async def _row(message: Message, log: ConversationLog, counter: TokenCounter) -> ExplainedRow:
+    original = await log.message(message.number) if message.state != "live" and message.number else None
+    tokens = message.tokens
+    if tokens is None:
+        tokens = sum(counter.count([message.content, *(call.arguments for call in message.tool_calls)]))
+    return ExplainedRow(
+        type="TOOL_RESULT" if message.role == "tool" else "TOOL_CALL" if message.tool_calls else "CHAT",
+        role=message.role,
+        number=message.number,
+        first=message.number,
+        last=message.number,
+        tokens=tokens,
+        content=message.content if original is None else original.content,
+        shown=message.content,
+        state=message.state,
+        reason=REASONS[message.state],
+        said_at=message.created_at,
+    )

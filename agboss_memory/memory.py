@@ -1,0 +1,380 @@
+"""``Memory``: window memory for any framework, without a workflow.
+
+memory = Memory(store, {"kind": "auto_compact"}, model=my_model, window=128_000, system="Be brief.")
+await memory.remember("thread-1", [Message(role="user", content="Hello")])
+view = await memory.view("thread-1")            # view.system, view.messages: send exactly these
+await memory.remember("thread-1", [Message(role="assistant", content="Hi!")])
+await memory.after_turn("thread-1")             # compacts when it is time
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from weakref import WeakValueDictionary
+
+from agboss_memory.atoms import atoms_of
+from agboss_memory.config import AnyMemoryConfig, SummarizingWindowConfig, parse_memory_config
+from agboss_memory.contract import (
+    Budget,
+    CompressReport,
+    LeftOut,
+    MemoryContext,
+    MemoryModel,
+    MemoryTurn,
+    MemoryView,
+    TokenCounter,
+    utc_now,
+)
+from agboss_memory.errors import AgbossError, InvalidInputError, UnknownThreadError
+from agboss_memory.explain import Explanation, explained
+from agboss_memory.fit import WindowFit, effective_window, estimate, fit_window, text_tokens
+from agboss_memory.messages import EPOCH, Message, Summary, UsageRecord, as_utc
+from agboss_memory.metering import Meter, MeteredModel, metered
+from agboss_memory.stores import Append, Store, StoredConversation, ThreadRef, WindowSpec
+from agboss_memory.strategies import WindowStrategy, strategy_for
+from agboss_memory.tokens import TiktokenCounter, load_counter
+from agboss_memory.tool_results import capped, fetch_tool_result, holds_stub
+
+CALLS_PER_TURN = 4
+"""Model calls for memory between two user messages, Compact not counted."""
+
+_OPEN_TURNS = 1024
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowView:
+    """What to send for the next model call.
+
+    Attributes:
+        system: The system text, with summaries where the configuration places them there.
+        messages: The exact messages, oldest first; ``content`` is what to send.
+        summaries: The summaries in it, oldest range first.
+        left_out: Ranges of messages that are in neither, with the reason.
+        tokens: Estimate of the request in tokens, without the reply reserve.
+        window: The window that it was fitted to, in tokens.
+        offers_fetch: A stub is in it: offer ``fetch_tool_result`` to the model.
+        warnings: What went wrong without stopping the view.
+        usage: Model calls that were made for it; they are booked.
+    """
+
+    system: str
+    messages: tuple[Message, ...]
+    summaries: tuple[Summary, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    tokens: int = 0
+    window: int = 0
+    offers_fetch: bool = False
+    warnings: tuple[str, ...] = ()
+    usage: tuple[UsageRecord, ...] = ()
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What is known of a running turn of a thread: the last view, and the calls that are left."""
+
+    view: MemoryView | None = None
+    calls: int = CALLS_PER_TURN
+
+
+class Memory:
+    """One agent's memory in all its threads.
+
+    Args:
+        store: An open store.
+        config: A memoryConfig as model, dict or JSON; None = ``summarizing_window`` with its defaults.
+        model: Writes summaries.
+        counter: Counts tokens as the agent's model does; None = o200k_base.
+        window: The model's context window in tokens; None = unknown, 8192 are assumed.
+        system: System text of the agent.
+        agent: Name of the agent.
+        workflow: Name under which its threads are stored.
+        owner: Owner of the threads; None = nobody in particular.
+        schemas: Tool schemas as they are sent, for the estimate.
+        reply_reserve: Tokens kept free for the answer; None = an eighth of a known window, at most 4096.
+        stub_model: Writes stubs of tool results; None = by rule.
+        summary_window: Window of ``model`` in tokens; None = ``window``.
+        max_result_chars: Characters that are stored of a tool's output, by the tool's name.
+        clock: Gives the moment, aware UTC.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        config: AnyMemoryConfig | Mapping[str, Any] | str | None = None,
+        *,
+        model: MemoryModel | None = None,
+        counter: TokenCounter | None = None,
+        window: int | None = None,
+        system: str = "",
+        agent: str = "agent",
+        workflow: str = "memory",
+        owner: str | None = None,
+        schemas: Sequence[str] = (),
+        reply_reserve: int | None = None,
+        stub_model: MemoryModel | None = None,
+        summary_window: int | None = None,
+        max_result_chars: Mapping[str, int] | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        if not agent:
+            raise InvalidInputError("memory.agent", "the agent of a Memory has no name", "pass agent=")
+        self.config: AnyMemoryConfig = SummarizingWindowConfig() if config is None else parse_memory_config(config)
+        self.counter: TokenCounter = counter or TiktokenCounter()
+        self.window = window
+        self.system = system
+        self._fixed = (system, *schemas)
+        self._store = store
+        self._agent = agent
+        self._workflow = workflow
+        self._owner = owner
+        self._reserve = _reserve(window) if reply_reserve is None else reply_reserve
+        self._limits = dict(max_result_chars or {})
+        self._clock = clock
+        self._turns: OrderedDict[str, _Turn] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        name = getattr(self.config, "summary_model", None) or ""
+        self.strategy: WindowStrategy = strategy_for(
+            self.config,
+            MeteredModel(model, self.counter, agent, name, "compaction") if model else None,
+            stub_model=MeteredModel(stub_model, self.counter, agent, name, "memory") if stub_model else None,
+            summary_window=summary_window,
+        )
+
+    async def remember(
+        self, thread: str, messages: Iterable[Message], *, imported: bool = False
+    ) -> tuple[Message, ...]:
+        """Append what was said: the task, calls, results, the answer. Gives the messages as they are stored.
+
+        Args:
+            thread: The thread; it is made when it does not exist.
+            messages: In order.
+            imported: They come from elsewhere and may answer a call twice; the last result counts then.
+
+        Raises:
+            InvalidInputError: A system or synthetic message, or a second result of a call. Nothing was stored.
+        """
+        own = [self._checked(message) for message in messages]
+        await load_counter(self.counter)
+        counts = await asyncio.to_thread(text_tokens, own, self.counter)
+        own = [
+            replace(message, tokens=tokens, tokenizer=self.counter.name)
+            for message, tokens in zip(own, counts, strict=True)
+        ]
+        async with self._lock(thread):
+            if not imported and any(message.role == "tool" for message in own):
+                await self._refuse_repeated(thread, own)
+            request = Append(
+                workflow=self._workflow,
+                thread=thread,
+                owner=self._owner,
+                agent=self._agent,
+                messages=tuple(own),
+                now=self._clock(),
+            )
+            appended = await self._store.append(request)
+        if any(message.role == "user" for message in own):
+            self._turns.pop(thread, None)
+        return tuple(replace(message, number=n) for n, message in enumerate(own, appended.first))
+
+    async def view(self, thread: str, task: str | None = None) -> WindowView:
+        """What to send next.
+
+        Args:
+            thread: The thread; one that does not exist is empty.
+            task: The user's text when it is not remembered yet.
+
+        Raises:
+            StrategyError: ``memory.fixed-overhead`` or ``memory.open-round``: the request cannot fit.
+        """
+        async with self._lock(thread):
+            log = await self.log(thread)
+            turn = self._turn(thread)
+            meter = Meter(store=self._store, key=log.key, left=turn.calls, clock=self._clock)
+            with metered(meter):
+                made = await self._build(thread, log, task, turn.view)
+            turn.calls = meter.left or 0
+            turn.view = made
+            return await self._window_view(made, tuple(meter.usage))
+
+    async def _build(
+        self, thread: str, log: StoredConversation, task: str | None, previous: MemoryView | None, *, index: int = 0
+    ) -> MemoryView:
+        budget = await self._budget()
+        context = MemoryContext(
+            thread_id=thread,
+            owner=self._owner,
+            agent=self._agent,
+            now=self._clock(),
+            task=task or "",
+            budget=budget,
+            call_index=index or int(previous is not None),
+            previous=previous,
+            log=log,
+        )
+        made = await self.strategy.build_context(context)
+        return await asyncio.to_thread(
+            fit_window, WindowFit(agent=self._agent, view=made, fixed=self._fixed, budget=budget)
+        )
+
+    async def _window_view(self, made: MemoryView, usage: tuple[UsageRecord, ...]) -> WindowView:
+        system = "\n\n".join(text for text in (self.system, made.system_addendum) if text)
+        messages = made.messages or ()
+        fixed = (system, *self._fixed[1:])
+        return WindowView(
+            system=system,
+            messages=messages,
+            summaries=made.summaries,
+            left_out=made.left_out,
+            tokens=await asyncio.to_thread(estimate, messages, self.counter, fixed=fixed),
+            window=effective_window(self.window),
+            offers_fetch=holds_stub(messages),
+            warnings=made.warnings,
+            usage=usage,
+        )
+
+    async def after_turn(self, thread: str) -> CompressReport:
+        """Let the kind do what is due after an answer. A failure is reported, never raised: the next turn tries again."""
+        async with self._lock(thread):
+            log = await self.log(thread)
+            turn = self._turns.pop(thread, None) or _Turn()
+            meter = Meter(store=self._store, key=log.key, left=turn.calls, clock=self._clock)
+            finished = MemoryTurn(
+                thread_id=thread,
+                owner=self._owner,
+                agent=self._agent,
+                now=self._clock(),
+                log=log,
+                budget=await self._budget(),
+            )
+            try:
+                with metered(meter):
+                    report = (await self.strategy.update_memory(finished)).report or CompressReport()
+            except AgbossError as error:
+                report = CompressReport(error_code=error.code, error=error.message)
+            return replace(report, usage=tuple(meter.usage))
+
+    async def compress(self, thread: str) -> CompressReport:
+        """Summarise now, because a person asked for it.
+
+        Raises:
+            CompactionError: The summariser failed; what it did before is kept.
+        """
+        async with self._lock(thread):
+            log = await self.log(thread)
+            meter = Meter(store=self._store, key=log.key, left=None, clock=self._clock)
+            context = MemoryContext(
+                thread_id=thread,
+                owner=self._owner,
+                agent=self._agent,
+                now=self._clock(),
+                budget=await self._budget(),
+                log=log,
+            )
+            with metered(meter):
+                report = await self.strategy.compress(context)
+            return replace(report, usage=tuple(meter.usage))
+
+    async def explain(self, thread: str, task: str | None = None) -> Explanation:
+        """The next view, piece by piece, with reasons. It never calls a model for a summary."""
+        async with self._lock(thread):
+            log = await self.log(thread)
+            meter = Meter(store=self._store, key=log.key, left=0, clock=self._clock)
+            with metered(meter):
+                made = await self._build(thread, log, task, None, index=1)
+            return await explained(
+                made,
+                log,
+                kind=self.config.kind,
+                config=self.config.model_dump(mode="json"),
+                system=self.system,
+                counter=self.counter,
+                window=effective_window(self.window),
+            )
+
+    async def fetch_tool_result(self, thread: str, id: object) -> str:
+        """The full text of a tool result of this thread, or a text that begins with ``Error:``."""
+        return await fetch_tool_result(await self.log(thread), id)
+
+    async def undo(self, thread: str, summary: int) -> Summary | None:
+        """Retire a summary by its id: its messages are live again. None when there is no such active one."""
+        log = await self.log(thread)
+        mine = await self._store.summaries(log.key, self._agent)
+        if all(item.id != summary for item in mine):
+            return None
+        return await self._store.retire(log.key, summary, self._clock())
+
+    async def forget(self, thread: str) -> None:
+        """Delete a thread with all that belongs to it. Raises UnknownThreadError, ThreadOwnerError."""
+        self._turns.pop(thread, None)
+        await self._store.delete_thread(self._ref(thread))
+
+    def _ref(self, thread: str) -> ThreadRef:
+        return ThreadRef(workflow=self._workflow, thread=thread, owner=self._owner)
+
+    async def log(self, thread: str) -> StoredConversation:
+        """This agent's conversation in a thread as the store keeps it; empty when there is none."""
+        try:
+            key = (await self._store.thread(self._ref(thread), WindowSpec())).key
+        except UnknownThreadError as error:
+            if error.code != "run.unknown-thread":
+                raise
+            key = 0
+        return StoredConversation(self._store, key, self._agent, clock=self._clock)
+
+    async def _budget(self) -> Budget:
+        await load_counter(self.counter)
+        overhead = sum(await asyncio.to_thread(self.counter.count, list(self._fixed)))
+        return Budget(window=self.window, reply_reserve=self._reserve, overhead=overhead, counter=self.counter)
+
+    def _turn(self, thread: str) -> _Turn:
+        turn = self._turns.setdefault(thread, _Turn())
+        self._turns.move_to_end(thread)
+        while len(self._turns) > _OPEN_TURNS:
+            self._turns.popitem(last=False)
+        return turn
+
+    def _lock(self, thread: str) -> asyncio.Lock:
+        lock = self._locks.get(thread)
+        if lock is None:
+            lock = self._locks[thread] = asyncio.Lock()
+        return lock
+
+    def _checked(self, message: Message) -> Message:
+        if message.role == "system":
+            raise InvalidInputError(
+                "memory.system-message", "system text is no part of a conversation", "pass it as Memory(system=)"
+            )
+        if message.state != "live":
+            raise InvalidInputError(
+                "memory.view-message",
+                f"a message with state {message.state!r} was made for a view; nobody said it",
+                "remember only what the user, the model and the tools said",
+            )
+        content = message.content
+        if message.role == "tool":
+            content = capped(content, self._limits.get(message.tool_name or "", 0))
+        moment = self._clock() if message.created_at == EPOCH else as_utc(message.created_at)
+        return replace(message, content=content, agent=self._agent, number=0, tern=0, created_at=moment)
+
+    async def _refuse_repeated(self, thread: str, own: Sequence[Message]) -> None:
+        log = await self.log(thread)
+        talk = await log.newest(_PAGE)
+        fresh = [replace(message, number=talk.last + place) for place, message in enumerate(own, 1)]
+        for atom in atoms_of((*talk.messages, *fresh)):
+            if any(message.number > talk.last for message in (*atom.extra, *atom.results)) and atom.extra:
+                raise InvalidInputError(
+                    "memory.repeated-result",
+                    f"call {atom.extra[0].tool_call_id!r} has a result already; the first one counts",
+                    "remember each result once",
+                    thread=thread,
+                )
+
+
+def _reserve(window: int | None) -> int:
+    return 0 if window is None or window <= 0 else min(4096, window // 8)

@@ -1,0 +1,16 @@
+"""Tool results: capped when stored, shortened in views, always to be had in full."""
+
+from agboss_memory.tool_results.caps import MAX_RESULT_CHARS, capped
+from agboss_memory.tool_results.fetch import FETCH_TOOL_RESULT, fetch_tool_result, holds_stub
+from agboss_memory.tool_results.stubs import evicted_stub, model_stub, rule_stub
+
+__all__ = [
+    "FETCH_TOOL_RESULT",
+    "MAX_RESULT_CHARS",
+    "capped",
+    "evicted_stub",
+    "fetch_tool_result",
+    "holds_stub",
+    "model_stub",
+    "rule_stub",
+]
