@@ -59,7 +59,7 @@ def plain(text: str) -> str:
 
 
 def tags(text: str) -> list[str]:
-    return re.findall(r"<[\W_]*(?:summary|recalled|result)(?![^\W_])", plain(text))
+    return re.findall(rf"<[\W_]*(?:{'|'.join(FENCES)})(?![^\W_])", plain(text))
 
 
 @given(before=ANY_TEXT, tag=look_alikes(), after=ANY_TEXT, name=st.sampled_from(FENCES))
