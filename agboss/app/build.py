@@ -21,7 +21,7 @@ from agboss.container import CURRENT, Container
 from agboss.models import Caller, CallSettings, ModelCatalog, ModelHandle, ModelRequest, ModelSource, cost_of
 from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
-from agboss.routers import RouteOffline, RouteOption, build_router
+from agboss.routers import RouteByDecision, RouteOffline, RouteOption, build_router
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
 from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.stores.contract import WindowSpec
@@ -36,15 +36,19 @@ class Built:
     Attributes:
         plan: The plan.
         handles: Every component's model; opened before the first Tern, so that a missing key shows in time.
+        decisions: The same for routers that ask a decision server of their own.
     """
 
     plan: Plan
     handles: list[ModelHandle]
+    decisions: list[Callable[[], object]]
 
     def open_models(self) -> None:
-        """Find every model of the flow. Raises ModelKeyError, ModelError and MissingExtraError."""
+        """Find every model of the flow, decision models too. Raises ModelKeyError, ModelError and MissingExtraError."""
         for handle in self.handles:
             handle.open()
+        for check in self.decisions:
+            check()
 
 
 class Builder:
@@ -65,6 +69,7 @@ class Builder:
         self._source = source
         self._stack = stack
         self._handles: list[ModelHandle] = []
+        self._decisions: list[Callable[[], object]] = []
         self._notes: list[str] = []
         self._memory_models: dict[tuple[str, Any], MemoryModel] = {}
         self._container = Container(assembly.providers, self._memory_model)
@@ -106,7 +111,7 @@ class Builder:
             cost_of=cost_of,
             offline=tuple(self._notes),
         )
-        return Built(plan=plan, handles=self._handles)
+        return Built(plan=plan, handles=self._handles, decisions=self._decisions)
 
     def _handle(self, caller: Caller, spec: ModelSpec) -> ModelHandle:
         if self._assembly.offline and spec.model != OFFLINE_MODEL:
@@ -236,6 +241,8 @@ class Builder:
             close = getattr(router, "aclose", None)
             if close is not None:
                 self._stack.push_async_callback(close)
+            if self._source is None and isinstance(router, RouteByDecision):
+                self._decisions.append(router.open)
             if self._source is not None:
                 router = self._source.wrap_router(caller, settings.kind, router)
         return RouterPlan(

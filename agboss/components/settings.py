@@ -13,6 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 Thinking: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "ollama", "openai-compatible", "embedded", "local")
 
+BLOCK_VARIABLE = "AGBOSS_BLOCK_MODELS"
+"""While this environment variable is ``1``, no model and no decision server is reached over the network."""
+
 _NOT_GIVEN: Any = object()
 
 

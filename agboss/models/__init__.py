@@ -7,11 +7,10 @@ from agboss.models.fetch import fetch_embedded, fetched_path, model_directory
 from agboss.models.keys import key_problem
 from agboss.models.prices import cost_of, has_price
 from agboss.models.provider import RetryPolicy
-from agboss.models.resolve import BLOCK_VARIABLE, ModelCatalog
+from agboss.models.resolve import ModelCatalog
 from agboss.models.source import Caller, ModelHandle, ModelSource
 
 __all__ = [
-    "BLOCK_VARIABLE",
     "EMBEDDED_WINDOW",
     "EXTRACTIVE_ID",
     "CallSettings",

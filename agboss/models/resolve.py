@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from agboss.components.settings import ModelSpec
+from agboss.components.settings import BLOCK_VARIABLE, ModelSpec
 from agboss.errors import ModelError
 from agboss.models.chat import ChatModel
 from agboss.models.embedded import EMBEDDED_WINDOW, EmbeddedModel
@@ -14,9 +14,6 @@ from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
 from agboss.models.keys import key_problem
 from agboss.models.prices import table_window
 from agboss.models.provider import open_provider_model
-
-BLOCK_VARIABLE = "AGBOSS_BLOCK_MODELS"
-"""While this environment variable is ``1``, no provider's model is built."""
 
 
 @runtime_checkable

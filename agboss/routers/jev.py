@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from agboss.components.settings import JevRouter
+from agboss.components.settings import BLOCK_VARIABLE, JevRouter
 from agboss.errors import MissingExtraError, RouterError
 from agboss.routers.breaker import CircuitBreaker
 from agboss.routers.contract import RouteOption, RouteRequest, RouteResult
@@ -64,6 +65,21 @@ class RouteByDecision:
         self._breaker = breaker or CircuitBreaker()
         self._wait = wait
 
+    def open(self) -> str:
+        """The server's key, before anything is asked; empty when it needs none.
+
+        Raises:
+            ModelKeyError: The key is not in the environment.
+            RouterError: ``router.blocked`` in tests, unless the server is on the loopback.
+        """
+        if os.environ.get(BLOCK_VARIABLE) == "1" and self._client is None and not self._server.loopback:
+            raise RouterError(
+                "router.blocked",
+                f"decision model {self._settings.model!r} would be reached over the network, which is blocked in tests",
+                "script it with mock_router(Router).then_return(route_to(...)), or mark the test with agboss_models",
+            )
+        return decision_key(self._settings)
+
     async def route(self, request: RouteRequest) -> RouteResult:
         """Decide.
 
@@ -74,7 +90,7 @@ class RouteByDecision:
                 holds the usage of the call.
         """
         body = self._body(request)
-        decisions = await self._ask(body, decision_key(self._settings))
+        decisions = await self._ask(body, self.open())
         usage = self._usage(request, decisions)
         try:
             choice = read_choice(decisions, _QUESTION, [option.name for option in request.options])

@@ -29,6 +29,7 @@ class DecisionServer:
         key_variable: Environment variable with the key, empty when none is needed.
         key_required: Whether the server refuses without a key.
         takes_session: Whether ``session_id`` may be sent (OpenRouter alone).
+        loopback: Whether it runs on this machine.
         usd_per_token: Price of an input token when the server reports no cost; None = unknown.
     """
 
@@ -36,6 +37,7 @@ class DecisionServer:
     key_variable: str = ""
     key_required: bool = False
     takes_session: bool = False
+    loopback: bool = False
     usd_per_token: Decimal | None = None
 
 
@@ -53,7 +55,8 @@ def server_of(settings: JevRouter) -> DecisionServer:
         variable = settings.api_key_env or "TYPESAFE_API_KEY"
         return DecisionServer(url=url, key_variable=variable, key_required=True, usd_per_token=TYPESAFE_USD_PER_TOKEN)
     if is_loopback(host):
-        return DecisionServer(url=url, key_variable=settings.api_key_env or "", usd_per_token=Decimal(0))
+        variable = settings.api_key_env or ""
+        return DecisionServer(url=url, key_variable=variable, loopback=True, usd_per_token=Decimal(0))
     variable = settings.api_key_env or ""
     return DecisionServer(url=url, key_variable=variable, key_required=bool(variable))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agboss.components.settings import ModelSpec
+from agboss.components.settings import BLOCK_VARIABLE, ModelSpec
 from agboss.errors import ModelError, ModelKeyError
-from agboss.models import BLOCK_VARIABLE, ExtractiveModel, ModelCatalog, key_problem
+from agboss.models import ExtractiveModel, ModelCatalog, key_problem
 
 KEYS = {
     "openai:gpt-5-mini": "OPENAI_API_KEY",
