@@ -5,6 +5,7 @@ Loads nothing but pytest until a fixture is asked for.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,24 @@ if TYPE_CHECKING:
 
 _SCRIPTS = pytest.StashKey["ScriptedModels"]()
 MARKER = "agboss_models"
+_FIXTURES = frozenset(
+    f"{prefix}_{name}" for prefix in ("mock", "agboss") for name in ("llm", "compaction", "router", "app")
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker that opens the network for models."""
     config.addinivalue_line("markers", f"{MARKER}: let this test reach models over the network")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> None:
+    """An async test that uses these fixtures runs under pytest-asyncio, also in its strict mode and without a mark."""
+    if not inspect.iscoroutinefunction(obj) or not collector.config.pluginmanager.hasplugin("asyncio"):
+        return
+    marks = {mark.name for mark in getattr(obj, "pytestmark", ())}
+    if not _FIXTURES.isdisjoint(inspect.signature(obj).parameters) and marks.isdisjoint({"asyncio", "anyio"}):
+        pytest.mark.asyncio(obj)
 
 
 @pytest.fixture(autouse=True)
