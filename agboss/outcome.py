@@ -30,6 +30,7 @@ class Outcome:
         output: The typed output, or None.
         output_json: The same as JSON.
         error: What is raised after the Tern is stored, None when it was answered.
+        cause: Why it failed, in one line that may be shown to a model; empty = the error's own message.
     """
 
     status: TernStatus
@@ -38,13 +39,14 @@ class Outcome:
     output: Any = None
     output_json: str | None = None
     error: BaseException | None = None
+    cause: str = ""
 
     def to_record(self, live: LiveTern, windows: Windows) -> RecordRequest:
         """The request of the record stage."""
         error = self.error
         text = code = ""
         if isinstance(error, AgbossError):
-            text, code = one_line(error.message), error.code
+            text, code = one_line(self.cause or error.message), error.code
         elif error is not None:
             text, code = "The turn was cancelled.", "run.cancelled"
         return RecordRequest(
@@ -81,23 +83,42 @@ def failed(live: LiveTern, error: BaseException, *, asked: bool, expired: bool, 
     if expired and isinstance(error, TimeoutError):
         if asked:
             stop: AgbossError = TernCancelledError("run.cancelled", f"{place} was cancelled", "")
+            cause = "The turn was cancelled."
         else:
+            cause = f"No answer within {timeout:g} s."
             stop = TernTimeoutError(
                 "run.timeout", f"{place} gave no answer within {timeout:g} s", "raise timeout=, or ask for less"
             )
-        return Outcome(status=TernStatus.CANCELLED, answer=partial, error=stop)
+        return Outcome(status=TernStatus.CANCELLED, answer=partial, error=stop, cause=cause)
     if isinstance(error, AgbossError):
         return Outcome(status=TernStatus.FAILED, error=error)
     if isinstance(error, Exception):
-        wrapped = TernFailedError("run.failed", f"{place} failed: {type(error).__name__}", "see __cause__")
+        node = live.path[-1] if live.path else live.start
+        wrapped = TernFailedError(
+            "run.failed",
+            f"{place} failed in {node!r}: {type(error).__name__}: {one_line(str(error))}",
+            f"mend what {node!r} calls; in Python the exception itself is error.__cause__",
+            node=node,
+        )
         wrapped.__cause__ = error
-        return Outcome(status=TernStatus.FAILED, error=wrapped)
+        return Outcome(status=TernStatus.FAILED, error=wrapped, cause=f"{node} failed ({type(error).__name__}).")
     return Outcome(status=TernStatus.CANCELLED, answer=partial, error=error)
 
 
 def conclude(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResult:
     """The result of a stored Tern. Raises its error, or that of a strict compaction, with the result as ``.run``."""
-    result = RunResult(
+    result = result_of(live, outcome, report)
+    error = outcome.error or report.error
+    if error is None:
+        return result
+    if isinstance(error, AgbossError):
+        error.run = result
+    raise error
+
+
+def result_of(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResult:
+    """What a Tern gave, stored or not."""
+    return RunResult(
         thread=live.thread,
         tern=live.number,
         status=outcome.status,
@@ -111,12 +132,6 @@ def conclude(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResul
         compaction=report.compaction,
         warnings=tuple(live.warnings),
     )
-    error = outcome.error or report.error
-    if error is None:
-        return result
-    if isinstance(error, AgbossError):
-        error.run = result
-    raise error
 
 
 def stored_result(plan: Plan, thread: str, tern: Tern) -> RunResult:

@@ -31,6 +31,13 @@ class ThreadQueue:
 
     def __init__(self) -> None:
         self._lines: dict[Line, _Line] = {}
+        self._emptied = asyncio.Event()
+
+    async def drained(self) -> None:
+        """Wait until nobody is inside or waiting."""
+        while self._lines:
+            self._emptied.clear()
+            await self._emptied.wait()
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -64,6 +71,8 @@ class ThreadQueue:
         line.users -= 1
         if line.users == 0:
             del self._lines[key]
+            if not self._lines:
+                self._emptied.set()
 
 
 def _busy(key: Line, wait: float | None) -> ThreadBusyError:

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from agboss.container import CURRENT, TernScope
-from agboss.errors import AgbossError
+from agboss.errors import AgbossError, StoreLockedError
 from agboss.events import Answered, NodeFinished, NodeStarted, RouteChosen, TernStarted
 from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.models.meter import Meter
-from agboss.outcome import Outcome, answered, conclude, failed, stored_result
+from agboss.outcome import Outcome, answered, conclude, failed, result_of, stored_result
 from agboss.run import LiveTern, RunResult, one_line
 from agboss.runtime import Interrupt, RunRequest, Runtime, enter, hand_on_cancellation, spent_today
 from agboss.tern import (
@@ -37,6 +37,9 @@ from agboss.viewing import view_builder
 from agboss_memory.contract import utc_now
 from agboss_memory.stores.contract import Admission, PendingWork
 
+RECORD_TRIES = 3
+"""How often the final transaction is tried while the store is locked; each try waits for the store's own time-out."""
+
 
 async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     """Run one Tern. Raises typed errors that carry the stored run as ``.run``."""
@@ -49,7 +52,7 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
         token = CURRENT.set(scope)
         try:
             outcome = await _to_answer(runtime, request, live, scope)
-            recorded = await record(outcome.to_record(live, runtime.windows))
+            recorded = await _record(runtime, live, outcome)
             if live.emit is not None:
                 live.emit(Answered(answer=outcome.answer, status=outcome.status))
             if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
@@ -205,6 +208,20 @@ async def _visit(live: LiveTern, node: Node) -> None:
 def _ends_after(live: LiveTern, node: Node) -> bool:
     """Whether a finish follows, so that what the node says is the Tern's answer."""
     return node.next is not None and live.plan.graph.nodes[node.next].spec.kind == "finish"
+
+
+async def _record(runtime: Runtime, live: LiveTern, outcome: Outcome) -> Recorded:
+    """The final transaction. A locked store is tried again; an answer that cannot be stored is not lost on the way."""
+    tries = RECORD_TRIES
+    while True:
+        tries -= 1
+        try:
+            return await record(outcome.to_record(live, runtime.windows))
+        except AgbossError as error:
+            if isinstance(error, StoreLockedError) and tries:
+                continue
+            error.run = result_of(live, outcome, MemoryReport())
+            raise
 
 
 async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> MemoryReport:

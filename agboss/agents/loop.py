@@ -15,7 +15,7 @@ from agboss.agents.plan import AgentPlan
 from agboss.agents.tools import run_tool
 from agboss.components.tool import ToolContext
 from agboss.errors import OutputError
-from agboss.models.chat import ModelReply, ModelRequest, ToolSchema
+from agboss.models.chat import LENGTH, ModelReply, ModelRequest, ToolSchema
 from agboss.models.meter import Meter
 from agboss_memory.messages import Message, ToolCall
 
@@ -110,6 +110,8 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
             job.log.append(_assistant(job, replace(reply, tool_calls=())))
         if not reply.text:
             job.warn(f"agent {name!r} answered nothing")
+        elif reply.finish_reason == LENGTH:
+            job.warn(f"the answer of agent {name!r} was cut off by its model; raise max_tokens")
         try:
             return _answer(job.plan, reply)
         except OutputError as error:

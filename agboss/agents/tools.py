@@ -84,7 +84,7 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
         if task is None or task.cancelling():
             raise
         return _error(tool, "it cancelled itself"), False  # something that the tool waited for was cancelled
-    except Exception as error:  # whatever a tool raises is told to the model, never to the caller
+    except (Exception, SystemExit) as error:  # whatever a tool raises is told to the model, never to the caller
         return _error(tool, f"{type(error).__name__}: {error}"), False
     if scope.cancelled_caught:
         return _error(tool, f"no result within {tool.spec.timeout:g} s"), False

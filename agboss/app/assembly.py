@@ -103,7 +103,8 @@ class Assembly:
                 update={"temperature": _first(own.temperature, self.spec.defaults.models.temperature)}
             )
         specs = [self.model_of(agent) for agent in self.agents()]
-        return specs[0] if specs and all(spec == specs[0] for spec in specs) else None
+        same = specs[0] if specs and all(spec == specs[0] for spec in specs) else None
+        return None if same is None else same.model_copy(update={"max_tokens": None})  # that is for answers
 
     def router_settings(self, spec: RouterSpec) -> AnyRouter:
         """The router's settings with the workflow's default filled in; checked to be there."""

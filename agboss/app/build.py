@@ -18,6 +18,7 @@ from agboss.components.injection import buildable
 from agboss.components.router import RouterSpec
 from agboss.components.settings import Limits, LlmRouter, ModelSpec
 from agboss.container import CURRENT, Container
+from agboss.errors import RouterError
 from agboss.models import Caller, CallSettings, ModelCatalog, ModelHandle, ModelRequest, ModelSource, cost_of
 from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
@@ -274,7 +275,7 @@ class Builder:
         if compaction is None or model is None:
             return None
         handle = self._handle(Caller(kind="compaction", name="compaction"), model)
-        most = model.max_tokens or 2 * compaction.max_tokens
+        most = max(model.max_tokens or 2 * compaction.max_tokens, compaction.max_tokens)
         return CompactionPlan(
             every=compaction.every,
             keep=compaction.keep,
@@ -332,4 +333,18 @@ def _updates(strategy: BaseMemoryStrategy) -> bool:
 
 
 def _named(name_of: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda target: target if isinstance(target, str) else name_of(target)
+    """Names of route targets: text as it is, components of the flow by their class."""
+
+    def named(target: Any) -> str:
+        if isinstance(target, str):
+            return target
+        try:
+            return name_of(target)
+        except (KeyError, TypeError):
+            raise RouterError(
+                "router.not-a-component",
+                f"a router gave {target!r:.80}, which is neither the name nor the class of a component of the flow",
+                "give one of the router's routes",
+            ) from None
+
+    return named

@@ -125,9 +125,12 @@ class Lifecycle:
         try:
             await stop.wait()
         finally:
-            renewing.cancel()
             self._runtime = None
-            await self._finish_tasks()
+            try:
+                await runtime.queue.drained()
+                await self._finish_tasks()
+            finally:
+                renewing.cancel()
 
     async def _open(self, stack: AsyncExitStack) -> Runtime:
         settings, offline = self.settings, self.assembly.offline
@@ -181,7 +184,7 @@ class Lifecycle:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def aclose(self) -> None:
-        """Finish background work and release everything. Closing twice is allowed.
+        """Let running Terns and background work end, then release everything. Closing twice is allowed.
 
         Raises:
             AppStateError: The App is open in another event loop.

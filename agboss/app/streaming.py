@@ -79,6 +79,8 @@ class RunStream:
         return self._iterate()
 
     async def _iterate(self) -> AsyncIterator[RunEvent]:
+        if self._task is None:
+            raise _not_entered()
         while not self._drained:
             event = await self._events.get()
             if event is None:
@@ -101,7 +103,7 @@ class RunStream:
     async def result(self) -> RunResult:
         """The result; raises the run's error."""
         if self._task is None:
-            raise AppStateError("stream.not-entered", "the stream was not entered", "use 'async with app.stream(...)'")
+            raise _not_entered()
         return await asyncio.shield(self._task)
 
     def detach(self) -> None:
@@ -137,6 +139,12 @@ class RunStream:
                 )
             )
         self._events.put_nowait(None)
+
+
+def _not_entered() -> AppStateError:
+    return AppStateError(
+        "stream.not-entered", "the stream was not entered", "use 'async with app.stream(...) as run', then iterate run"
+    )
 
 
 async def _first(event: asyncio.Event, task: asyncio.Task[RunResult]) -> None:

@@ -94,6 +94,10 @@ class ModelUsage:
     free: bool = False
 
 
+LENGTH = "length"
+"""The ``finish_reason`` of an answer that was cut off at the longest one allowed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
     """What a model answered.
@@ -103,7 +107,7 @@ class ModelReply:
         tool_calls: Calls in the model's order.
         thinking: Reasoning blocks, to be passed back unchanged.
         usage: What it used.
-        finish_reason: The provider's word, for logs.
+        finish_reason: Why the model stopped: ``length`` for an answer that was cut off, else the provider's word.
     """
 
     text: str = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from agboss.errors import LimitExceededError
+from agboss.errors import LimitExceededError, ModelError
 from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss_memory.messages import UsageRecord
 from agboss_memory.stores.contract import BookedUsage, DaySpend
@@ -94,6 +94,12 @@ class Meter:
         self._tally.model_calls += 1
         key = self._key(f"{node}.model")
         reply = await model.generate(request)
+        if not isinstance(reply, ModelReply):
+            raise ModelError(
+                "model.bad-reply",
+                f"model {request.model!r} of {request.caller!r} gave {type(reply).__name__}, not a ModelReply",
+                "return ModelReply(text=...) from generate()",
+            )
         self._book(key, record_of(spec, request, reply.usage, self._cost_of))
         return reply
 
@@ -140,6 +146,14 @@ class Meter:
                 raise _exceeded(scope, "model_calls", bounds.model_calls, caller)
             if bounds.tokens is not None and before.tokens + tally.tokens >= bounds.tokens:
                 raise _exceeded(scope, "tokens", bounds.tokens, caller)
+            if bounds.usd is not None and self._unknown:
+                raise LimitExceededError(
+                    "limit.unknown-price",
+                    f"a limit in USD cannot hold: the price of {', '.join(sorted(self._unknown))} is unknown; "
+                    f"{caller!r} was not called",
+                    "set ModelSpec(price=...)",
+                    caller=caller,
+                )
             if bounds.usd is not None and Decimal(before.micro_usd) / _MICRO + tally.usd >= bounds.usd:
                 raise _exceeded(scope, "usd", bounds.usd, caller)
 

@@ -86,13 +86,14 @@ async def record(request: RecordRequest) -> Recorded:
             tern=tern,
             now=request.now,
             messages=messages,
-            usage=live.meter.take(),
+            usage=tuple(live.meter.booked),  # booking is idempotent: a second try offers the same
             blocks=blocks,
             strategies=strategies,
             steps=live.meter.steps,
             tool_calls=live.meter.tool_calls,
         )
     )
+    live.meter.take()
     request.windows.after_commit(live.thread, committed.version, tern, blocks, committed.due)
     return Recorded(tern=tern, messages=messages, due=committed.due, strategies=strategies)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from agboss.errors import AgbossError, CompactionError
 from agboss.events import Compacted
-from agboss.models.chat import ModelRequest
+from agboss.models.chat import LENGTH, ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
 from agboss.windows import Windows
@@ -195,7 +195,7 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
         window=plan.model.window,
     )
 
-    async def ask(system: str, dialogue: Sequence[tuple[str, str]]) -> str:
+    async def ask(system: str, dialogue: Sequence[tuple[str, str]]) -> tuple[str, bool]:
         request = ModelRequest(
             caller="compaction",
             model=plan.model.spec.model,
@@ -209,7 +209,7 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
         reply = await live.meter.generate(plan.model, plan.model.spec, request, "compaction")
         if reply.tool_calls:
             raise CompactionError("compaction.not-text", "the summariser answered with tool calls", "use another model")
-        return reply.text
+        return reply.text, reply.finish_reason != LENGTH
 
     return await summarise(task, ask, plan.counter())
 

@@ -55,8 +55,11 @@ class SummaryTask:
     window: int | None = None
 
 
-Ask = Callable[[str, Sequence[tuple[str, str]]], Awaitable[str]]
-"""Asks the summariser: system text and the turns of the dialogue as (role, text); gives its text."""
+Ask = Callable[[str, Sequence[tuple[str, str]]], Awaitable[tuple[str, bool]]]
+"""Asks the summariser: system text and the turns of the dialogue as (role, text).
+
+Gives its text, and whether the text is whole (False: the model was stopped at its longest answer).
+"""
 
 
 async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple[str, int]:
@@ -64,31 +67,32 @@ async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple
 
     Raises:
         CompactionError: ``compaction.empty`` for an empty answer, ``compaction.too-long`` when it is above
-            ``max_tokens`` twice. What ``ask`` raises passes through.
+            ``max_tokens`` or cut off twice. What ``ask`` raises passes through.
     """
     await load_counter(counter)
     system = INSTRUCTIONS.format(max_tokens=task.max_tokens)
     prompt = await asyncio.to_thread(fitted_prompt, task, counter, (system,))
-    text = (await ask(system, [("user", prompt)])).strip()
+    text, whole = await ask(system, [("user", prompt)])
     tokens = await _accept(task, text, counter)
-    if tokens > task.max_tokens:
+    if tokens > task.max_tokens or not whole:
         again = SHORTER.format(tokens=tokens, max_tokens=task.max_tokens)
         first = await asyncio.to_thread(counter.truncate, text, _reply_room(task))
         prompt = await asyncio.to_thread(fitted_prompt, task, counter, (system, first, again))
-        text = (await ask(system, [("user", prompt), ("assistant", first), ("user", again)])).strip()
+        text, whole = await ask(system, [("user", prompt), ("assistant", first), ("user", again)])
         tokens = await _accept(task, text, counter)
-    if tokens > task.max_tokens:
+    if tokens > task.max_tokens or not whole:
+        found = f"has {tokens} tokens, more than max_tokens={task.max_tokens}," if whole else "was cut off by the model"
         raise CompactionError(
             "compaction.too-long",
-            f"the summary of {_range(task)} has {tokens} tokens, more than max_tokens={task.max_tokens}, twice",
+            f"the summary of {_range(task)} {found} twice",
             "raise Compaction(max_tokens=) or use another model",
             tokens=tokens,
         )
-    return text, tokens
+    return text.strip(), tokens
 
 
 async def _accept(task: SummaryTask, text: str, counter: TokenCounter) -> int:
-    if not text:
+    if not text.strip():
         raise CompactionError(
             "compaction.empty",
             f"the summariser answered nothing for {_range(task)}",

@@ -12,7 +12,7 @@ from agboss_memory.errors import (
 from agboss_memory.stores.contract import Admission
 
 INTERRUPTED_CODE = "run.interrupted"
-INTERRUPTED_TEXT = "The process that ran this turn stopped."
+INTERRUPTED_TEXT = "The turn was not finished: its process stopped, or could not store its end."
 
 
 def unknown_thread(workflow: str, thread: str) -> UnknownThreadError:
