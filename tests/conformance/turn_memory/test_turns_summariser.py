@@ -86,12 +86,12 @@ class Window:
         self.seen: list[str] = []
         self.counter = HeuristicCounter()
 
-    async def ask(self, system: str, dialogue: Sequence[tuple[str, str]]) -> str:
+    async def ask(self, system: str, dialogue: Sequence[tuple[str, str]]) -> tuple[str, bool]:
         texts = [system, *(text for _, text in dialogue)]
         self.seen.append("\n".join(texts))
         sent = sum(self.counter.count(texts))
         assert sent <= self.tokens, f"{sent} tokens sent, the window has {self.tokens}"
-        return self.replies.pop(0)
+        return self.replies.pop(0), True
 
 
 @pytest.mark.parametrize("window", [700, 1000, 2000, 8192])
