@@ -126,7 +126,8 @@ def _check_named(node: Node, targets: Iterable[Any], name_of: Callable[[Any], st
         if name not in node.routes:
             label = repr(target) if isinstance(target, str) else describe(target)
             text = f"router {node.spec.name!r} names {label}, which is not one of its routes"
-            found.append(DeclarationError("flow.unknown-route", text, "its routes are " + ", ".join(node.routes)))
+            hint = "its routes are " + ", ".join(node.routes) if node.routes else "write from_(Router).routes(...)"
+            found.append(DeclarationError("flow.unknown-route", text, hint))
     return found
 
 
