@@ -181,7 +181,7 @@ def _add_routes(builder: _Builder, item: Routes) -> None:
     for option in options:
         builder.intend(source, option)
     if item.then is not None:
-        for option in waiting:
+        for option in (*waiting, None) if None in options else waiting:
             builder.intend(option, then)
     if source is None:
         return
