@@ -65,7 +65,8 @@ def _check_prompt(agent: AgentSpec, variables: Mapping[str, str]) -> list[Agboss
     if not isinstance(agent.prompt, str):
         return []
     found: list[AgbossError] = []
-    for name in dict.fromkeys(PLACEHOLDER.findall(agent.prompt)):
+    names: list[str] = PLACEHOLDER.findall(agent.prompt)
+    for name in dict.fromkeys(names):
         near = difflib.get_close_matches(name, variables, n=1)
         if near and name not in variables:
             text = f"agent {agent.name!r}: prompt has {{{name}}}, and prompt_variables has no {name!r}"
