@@ -243,8 +243,9 @@ async def test_a_scripted_app_has_no_network(agboss_app: MakeApp, mock_llm: Mock
     ],
 )
 def test_an_app_takes_no_store_or_model_that_is_none(argument: dict[str, Any], told: str) -> None:
+    arguments: dict[str, Any] = {"store": "memory://", **argument}
     with pytest.raises(InvalidInputError) as raised:
-        create_app(desk(every=None), **{"store": "memory://", **argument})
+        create_app(desk(every=None), **arguments)
     checked(raised.value, "app.invalid")
     assert told in raised.value.message
 
