@@ -11,7 +11,7 @@ from agboss.components.agent import AgentSpec, PromptContext
 from agboss.models import ModelHandle
 from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,4 +69,4 @@ def fill(text: str, variables: Mapping[str, str]) -> str:
     """``text`` with ``{name}`` replaced for every known name."""
     if not variables or "{" not in text:
         return text
-    return _PLACEHOLDER.sub(lambda found: variables.get(found.group(1), found.group(0)), text)
+    return PLACEHOLDER.sub(lambda found: variables.get(found.group(1), found.group(0)), text)

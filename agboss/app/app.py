@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -65,6 +65,7 @@ def create_app(
 
     Raises:
         AssemblyError: With every violation of the workflow.
+        InvalidInputError: Another argument is not acceptable.
         StoreUrlError: The store URL names no store.
     """
     off = offline or os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
@@ -75,12 +76,8 @@ def create_app(
     if thread_policy not in ("enqueue", "reject"):
         raise InvalidInputError("app.invalid", f"thread_policy={thread_policy!r}", "use 'enqueue' or 'reject'")
     _check_queue_timeout(queue_timeout)
-    if models is not None and not isinstance(models, Mapping | ModelSource):
-        raise InvalidInputError(
-            "app.invalid",
-            f"models is a {type(models).__name__}",
-            "pass a dict of chat models by id, or a source such as ScriptedModels()",
-        )
+    _check_models(models)
+    _check_store(store)
     url = store if store is not None else os.environ.get(STORE_VARIABLE)
     if url is None:
         url = DEFAULT_STORE
@@ -101,6 +98,38 @@ def _check_queue_timeout(seconds: Any) -> None:
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not (number and 0 <= seconds < math.inf):
         raise InvalidInputError("app.invalid", f"queue_timeout={seconds!r}", "use a number of seconds, 0 or more")
+
+
+def _check_models(models: Any) -> None:
+    if models is None or isinstance(models, ModelSource):
+        return
+    if not isinstance(models, Mapping):
+        raise InvalidInputError(
+            "app.invalid",
+            f"models is a {type(models).__name__}",
+            "pass a dict of chat models by id, or a source such as ScriptedModels()",
+        )
+    for name, model in cast("Mapping[object, object]", models).items():
+        if not isinstance(name, str):
+            raise InvalidInputError("app.invalid", f"models has the key {name!r:.80}", "use model ids as keys")
+        if not callable(getattr(model, "generate", None)):
+            raise InvalidInputError(
+                "app.invalid",
+                f"models[{name!r}]={model!r:.80} is no chat model",
+                "pass an object with 'async def generate(request)'",
+            )
+
+
+def _check_store(store: Any) -> None:
+    if store is None or isinstance(store, str):
+        return
+    methods = (getattr(store, name, None) for name in ("open", "close", "thread", "terns"))
+    if isinstance(store, type) or not all(map(callable, methods)):
+        raise InvalidInputError(
+            "app.invalid",
+            f"store={store!r:.80} is no store",
+            "use 'sqlite:///path', 'memory://', or a store such as MemoryStore()",
+        )
 
 
 class App:

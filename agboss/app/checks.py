@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
+from agboss.agents.plan import PLACEHOLDER
 from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import FinishSpec, StartSpec
@@ -30,6 +32,7 @@ def check_agents(
     for agent in agents:
         found += _check_model(f"agent {agent.name!r}", model_of(agent), prefixes)
         found += _check_tools(agent)
+        found += _check_prompt(agent, spec.prompt_variables)
         found += _check_summaries(spec, f"agent {agent.name!r}: history_summaries", agent.history_summaries)
     found += _check_strategies(agents)
     found += _check_summaries(spec, "defaults.history.summaries", spec.defaults.history.summaries)
@@ -55,6 +58,21 @@ def _check_model(owner: str, spec: ModelSpec | None, prefixes: tuple[str, ...]) 
         return []
     text, _, hint = problem.partition("; ")
     return [DeclarationError("model.bad-id", f"{owner}: {text}", hint, model=spec.model)]
+
+
+def _check_prompt(agent: AgentSpec, variables: Mapping[str, str]) -> list[AgbossError]:
+    """Placeholders that are a slip of the pen: braces that resemble no variable are plain text."""
+    if not isinstance(agent.prompt, str):
+        return []
+    found: list[AgbossError] = []
+    names: list[str] = PLACEHOLDER.findall(agent.prompt)
+    for name in dict.fromkeys(names):
+        near = difflib.get_close_matches(name, variables, n=1)
+        if near and name not in variables:
+            text = f"agent {agent.name!r}: prompt has {{{name}}}, and prompt_variables has no {name!r}"
+            hint = f"did you mean {{{near[0]}}}? Else add {name!r} to prompt_variables"
+            found.append(DeclarationError("prompt.unknown-variable", text, hint))
+    return found
 
 
 def _check_tools(agent: AgentSpec) -> list[AgbossError]:
@@ -126,7 +144,8 @@ def _check_named(node: Node, targets: Iterable[Any], name_of: Callable[[Any], st
         if name not in node.routes:
             label = repr(target) if isinstance(target, str) else describe(target)
             text = f"router {node.spec.name!r} names {label}, which is not one of its routes"
-            found.append(DeclarationError("flow.unknown-route", text, "its routes are " + ", ".join(node.routes)))
+            hint = "its routes are " + ", ".join(node.routes) if node.routes else "write from_(Router).routes(...)"
+            found.append(DeclarationError("flow.unknown-route", text, hint))
     return found
 
 

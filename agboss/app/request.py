@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
@@ -40,8 +41,7 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     check_id("thread", thread)
     check_id("owner", arguments.owner)
     check_id("idempotency_key", arguments.idempotency_key)
-    if arguments.timeout is not None and not arguments.timeout > 0:
-        raise InvalidInputError("run.bad-timeout", f"timeout={arguments.timeout!r} s", "use more than 0 s, or None")
+    _check_timeout(arguments.timeout)
     return RunRequest(
         thread=new_id() if thread is None else thread,
         create=thread is None or arguments.create_thread,
@@ -54,6 +54,14 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
         metadata=_metadata_json(arguments.metadata),
         timeout=arguments.timeout,
     )
+
+
+def _check_timeout(seconds: Any) -> None:
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (number and seconds > 0):
+        raise InvalidInputError(
+            "run.bad-timeout", f"timeout={seconds!r:.80}", "use a number of seconds above 0, or None"
+        )
 
 
 def check_id(name: str, value: Any) -> None:
@@ -142,12 +150,22 @@ def _task(spec: StartSpec, value: Any) -> str:
         ) from error
 
 
-def _metadata_json(metadata: Mapping[str, Any] | None) -> str | None:
+def _metadata_json(metadata: Any) -> str | None:
     if metadata is None:
         return None
+    if not isinstance(metadata, Mapping):
+        raise InvalidInputError(
+            "run.bad-metadata", f"metadata={metadata!r:.80} is a {type(metadata).__name__}", "pass a dict, or None"
+        )
     try:
-        return to_json(dict(metadata)).decode()
-    except (PydanticSerializationError, UnicodeError) as error:
+        text = to_json(dict(cast("Mapping[Any, Any]", metadata)), inf_nan_mode="constants").decode()
+        json.loads(text, parse_constant=_refuse_constant)
+        return text
+    except (PydanticSerializationError, ValueError) as error:
         raise InvalidInputError(
             "run.bad-metadata", f"metadata is not JSON-ready: {error}", "use text, numbers, lists and dicts"
         ) from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_jsonable_python
 
 from agboss.app.request import check_id
+from agboss.components.metadata import is_count
+from agboss.errors import InvalidInputError
 from agboss_memory.messages import Message, Summary, Tern
 from agboss_memory.stores.contract import MessagePage, TernPage, ThreadInfo, ThreadRef, WindowSpec
 
@@ -52,6 +54,11 @@ class ThreadExport:
         return to_jsonable_python(self, fallback=str)
 
 
+def _check_count(name: str, value: Any, *, least: int) -> None:
+    if not is_count(value, least=least):
+        raise InvalidInputError("threads.bad-count", f"{name}={value!r:.80}", f"use a whole number, {least} or more")
+
+
 class AppThreads:
     """The threads of one App's workflow. An operator's view: no owner is needed, one that is named is checked."""
 
@@ -66,8 +73,14 @@ class AppThreads:
         Args:
             owner: Only this owner's; None = all.
             after: Continue after this thread (the last one of the page before).
-            limit: At most so many.
+            limit: At most so many, 1 or more.
+
+        Raises:
+            InvalidInputError: ``limit``, ``owner`` or ``after`` is not acceptable.
         """
+        _check_count("limit", limit, least=1)
+        check_id("owner", owner)
+        check_id("after", after)
         store = (await self._lifecycle.runtime()).store
         return await store.threads(self._lifecycle.assembly.spec.name, owner, after, limit)
 
@@ -75,8 +88,11 @@ class AppThreads:
         """A thread with all its Terns, read in pages; ``last`` = only the newest so many.
 
         Raises:
+            InvalidInputError: ``last`` is below 0.
             UnknownThreadError: No such thread, or one of another owner.
         """
+        if last is not None:
+            _check_count("last", last, least=0)
         runtime = await self._lifecycle.runtime()
         state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
         if last is not None:

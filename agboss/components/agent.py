@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +12,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agboss.components.injection import injectable_spec
 from agboss.components.keys import InjectableSpec
-from agboss.components.metadata import ComponentSpec, attach_component, caller_locals, docstring, settings_error
+from agboss.components.metadata import (
+    ComponentSpec,
+    attach_component,
+    caller_locals,
+    docstring,
+    is_count,
+    settings_error,
+)
 from agboss.components.naming import component_name, describe
 from agboss.components.settings import ModelSpec, SpecLike, Thinking
 from agboss.components.tool import ToolRef, ToolSpec, tool_spec
@@ -84,6 +92,7 @@ class AgentSpec(ComponentSpec):
     examples: tuple[str, ...] = field(default=())
 
 
+_COUNT = "use a whole number, 0 or more"
 _MODEL: TypeAdapter[ModelSpec | None] = TypeAdapter(SpecLike | None, config={"defer_build": True})
 
 
@@ -151,6 +160,7 @@ def agent(
         own_doc = docstring(cls)
         label = f"@agent {describe(cls)}"
         _check_counts(label, history_limit, history_summaries, max_tool_calls)
+        _check_temperature(label, temperature)
         attach_component(
             cls,
             AgentSpec(
@@ -178,9 +188,19 @@ def agent(
 
 
 def _check_counts(label: str, limit: int | None, summaries: int | None, calls: int) -> None:
-    for field_name, value in (("history_limit", limit), ("history_summaries", summaries), ("max_tool_calls", calls)):
-        if value is not None and value < 0:
-            raise DeclarationError("declaration.invalid", f"{label}: {field_name}={value}", "use 0 or more")
+    counts = ("history_limit", limit), ("history_summaries", summaries), ("max_tool_calls", calls)
+    for field_name, value in counts:
+        inherited = value is None and field_name != "max_tool_calls"
+        if not inherited and not is_count(value):
+            raise DeclarationError("declaration.invalid", f"{label}: {field_name}={value!r:.80}", _COUNT)
+
+
+def _check_temperature(label: str, value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 <= value < math.inf):
+        raise DeclarationError(
+            "declaration.invalid", f"{label}: temperature={value!r:.80}", "use a number, 0 or more, such as 0.2"
+        )
 
 
 def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
+import re
 import sys
 import types
 import typing
@@ -99,11 +101,26 @@ def hints_of(function: Callable[..., Any], local_names: Mapping[str, Any]) -> di
         ) from error
 
 
+def is_count(value: Any, *, least: int = 0) -> bool:
+    """Whether a value is a whole number and not below ``least``; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
 def settings_error(owner: str, error: ValidationError) -> DeclarationError:
     """A pydantic error as one that names the component, the field, the value and what is wrong."""
     lines: list[str] = []
     for item in error.errors():
         where = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "union_tag_invalid":
+            lines.append(_unknown_kind(where, item.get("ctx", {})))
+            continue
         text = item["msg"].removeprefix("Value error, ")
         lines.append(f"{where}: {text} (got {item['input']!r:.80})" if where else text)
     return DeclarationError("declaration.invalid", f"{owner}: " + "; ".join(lines), "correct the argument")
+
+
+def _unknown_kind(where: str, context: Mapping[str, Any]) -> str:
+    kind, known = str(context.get("tag")), re.findall(r"\w+", str(context.get("expected_tags")))
+    near = difflib.get_close_matches(kind, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "known kinds: " + ", ".join(known)
+    return f"{where}{'.' if where else ''}kind: {kind!r} is no kind; {hint}"

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from agboss.components.metadata import ComponentSpec, attach_component, docstring, settings_error
+from agboss.components.metadata import ComponentSpec, attach_component, docstring, is_count, settings_error
 from agboss.components.naming import component_name, describe
 from agboss.components.settings import FunctionRouter, JevRouter, LlmRouter, RouterSettings, RulesRouter
 from agboss.errors import DeclarationError
@@ -58,8 +58,9 @@ def router(
 
     def decorate(cls: C) -> C:
         label = f"@router {describe(cls)}"
-        if max_visits < 1:
-            raise DeclarationError("declaration.invalid", f"{label}: max_visits={max_visits}", "use 1 or more")
+        if not is_count(max_visits, least=1):
+            text = f"{label}: max_visits={max_visits!r:.80}"
+            raise DeclarationError("declaration.invalid", text, "use a whole number, 1 or more")
         try:
             settings = _SETTINGS.validate_python(router)
         except ValidationError as error:

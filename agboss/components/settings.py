@@ -211,6 +211,15 @@ class Limits(Settings):
     per_run: RunLimits = Field(default_factory=lambda: RunLimits())
     per_day: RunLimits = Field(default_factory=lambda: RunLimits())
 
+    if TYPE_CHECKING:  # what is accepted is wider than what is kept
+
+        def __init__(
+            self,
+            *,
+            per_run: RunLimits | Mapping[str, Any] = ...,
+            per_day: RunLimits | Mapping[str, Any] = ...,
+        ) -> None: ...
+
 
 RouteFunction: TypeAlias = Callable[..., Any]
 
@@ -341,6 +350,16 @@ class Defaults(Settings):
     models: ModelDefaults = Field(default_factory=lambda: ModelDefaults())
     router: RouterSettings | None = None
     history: History = Field(default_factory=lambda: History())
+
+    if TYPE_CHECKING:  # what is accepted is wider than what is kept
+
+        def __init__(
+            self,
+            *,
+            models: ModelDefaults | Mapping[str, Any] = ...,
+            router: RouterSettings | Mapping[str, Any] | None = None,
+            history: History | Mapping[str, Any] = ...,
+        ) -> None: ...
 
 
 class WorkflowSettings(Settings):

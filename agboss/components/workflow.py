@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,6 +14,9 @@ from agboss.components.metadata import ComponentSpec, attach_component, docstrin
 from agboss.components.naming import check_name, describe
 from agboss.components.settings import Compaction, Defaults, Limits, WorkflowSettings
 from agboss.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from agboss.flow.edges import Edge
 
 C = TypeVar("C", bound=type[Any])
 M = TypeVar("M", bound=BaseModel)
@@ -45,7 +48,7 @@ def workflow(
     *,
     name: str | None = None,
     version: str = "0.0.0",
-    flow: Sequence[Any],
+    flow: Sequence[Edge] | Edge,
     description: str | None = None,
     defaults: Defaults | Mapping[str, Any] | None = None,
     compaction: Compaction | Mapping[str, Any] | None = None,
@@ -58,7 +61,7 @@ def workflow(
     Args:
         name: Lowercase letters, digits and dashes. Default: the class name in kebab case.
         version: Stored with every Tern. Default "0.0.0".
-        flow: Edges made by ``chain(...)`` and ``from_(...)``.
+        flow: Edges made by ``chain(...)`` and ``from_(...)``, or a single one.
         description: Default: the docstring.
         defaults: Model settings, router and history for all components.
         compaction: When Terns are summarised; None = never.
@@ -79,7 +82,7 @@ def workflow(
                 description=docstring(cls) if description is None else description,
                 target=cls,
                 version=version,
-                flow=tuple(flow),
+                flow=_edges(flow),
                 defaults=as_settings(label, Defaults, defaults) or Defaults(),
                 compaction=as_settings(label, Compaction, compaction),
                 limits=as_settings(label, Limits, limits) or Limits(),
@@ -90,6 +93,13 @@ def workflow(
         return cls
 
     return decorate
+
+
+def _edges(flow: Any) -> tuple[Any, ...]:
+    """The edges as given; what is no collection stands alone. Whether they are edges is asked at assembly."""
+    if isinstance(flow, Iterable) and not isinstance(flow, str):
+        return tuple(cast("Iterable[Any]", flow))
+    return (flow,)
 
 
 def as_settings(label: str, model: type[M], value: M | Mapping[str, Any] | None) -> M | None:

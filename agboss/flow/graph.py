@@ -66,40 +66,63 @@ class Graph:
 
 
 class _Builder:
-    """Collects nodes and edges, and every violation on the way."""
+    """Collects nodes and edges, and every violation on the way.
+
+    ``meant`` holds every edge as written, refused ones too: whether a node can be reached is asked of what was meant, so
+    that one mistake is told once. ``entered`` and ``left`` are nodes next to something that could not become a node.
+    """
 
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
         self.nodes: dict[str, Node] = {}
         self.violations: list[AgbossError] = []
         self.own_edges: set[str] = set()
+        self.meant: dict[str, set[str]] = {}
+        self.entered: set[str] = set()
+        self.left: set[str] = set()
 
     def problem(self, code: str, message: str, hint: str, **data: Any) -> None:
         self.violations.append(DeclarationError(code, message, hint, **data))
 
     def add(self, target: Any, role: str = "node") -> str | None:
         """The name of a component's node; None (and a violation) when it is none."""
-        if target in self.names:
-            return self.names[target]
         spec = component_of(target)
-        label = describe(target) if isinstance(target, type) else repr(target)
         if spec is None or spec.kind not in _NODE_KINDS:
+            label = describe(target) if isinstance(target, type) else f"{target!r:.80}"
             code = "flow.unknown-route" if role == "route" else "flow.not-a-component"
             what = "is not decorated" if spec is None else f"is a {spec.kind}"
             self.problem(code, f"{label} stands in the flow as a {role} but {what}", "use @agent, @router or @action")
             return None
-        for other in self.nodes.values():
-            if normal_name(other.spec.name) == normal_name(spec.name):
+        if target in self.names:
+            return self.names[target]
+        for other, name in self.names.items():
+            if normal_name(name) == normal_name(spec.name):
                 self.problem(
                     "assembly.duplicate-name",
-                    f"{label} and another {other.spec.kind} have names that read the same: "
-                    f"{spec.name!r} and {other.spec.name!r}",
+                    f"{spec.kind} {_both(target, other)} and {self.nodes[name].spec.kind} {_both(other, target)} "
+                    f"have names that read the same: {spec.name!r} and {name!r}",
                     "give one of them another name=",
                 )
                 return None
         self.names[target] = spec.name
         self.nodes[spec.name] = Node(spec=spec)
         return spec.name
+
+    def intend(self, source: str | None, target: str | None) -> None:
+        """Note an edge as written; None stands for what could not become a node."""
+        if source is not None and target is not None:
+            self.meant.setdefault(source, set()).add(target)
+        elif source is not None:
+            self.left.add(source)
+        elif target is not None:
+            self.entered.add(target)
+
+    def follow(self, chained: Iterable[Any]) -> None:
+        """The edges of one chain."""
+        for source, target in pairwise([self.add(node) for node in chained]):
+            self.intend(source, target)
+            if source is not None and target is not None:
+                self.link(source, target)
 
     def link(self, source: str, target: str) -> None:
         """An edge from ``source`` to ``target``."""
@@ -130,10 +153,7 @@ def compile_flow(flow: Iterable[Any]) -> tuple[Graph, list[AgbossError]]:
     routes: list[Routes] = []
     for edge in flow:
         if isinstance(edge, Chain):
-            names = [builder.add(node) for node in edge.nodes]
-            for source, target in pairwise(names):
-                if source is not None and target is not None:
-                    builder.link(source, target)
+            builder.follow(edge.nodes)
         elif isinstance(edge, Routes):
             routes.append(edge)
         else:
@@ -143,71 +163,112 @@ def compile_flow(flow: Iterable[Any]) -> tuple[Graph, list[AgbossError]]:
     builder.own_edges = {name for name, node in builder.nodes.items() if node.next is not None}
     for item in routes:
         _add_routes(builder, item)
-    if not builder.violations:
-        _check_reach(builder)
+    _check_reach(builder)
     return Graph(nodes=builder.nodes, names=builder.names), builder.violations
+
+
+def _both(target: Any, other: Any) -> str:
+    """What a class is called beside another one: with its module when the plain names do not tell them apart."""
+    name = describe(target)
+    return name if name != describe(other) else f"{target.__module__}.{target.__qualname__}"
 
 
 def _add_routes(builder: _Builder, item: Routes) -> None:
     source = builder.add(item.router)
     then = None if item.then is None else builder.add(item.then)
-    if source is None or (item.then is not None and then is None):
+    options = [builder.add(target, "route") for target in item.options]
+    waiting = [name for name in options if name is not None and _waits(builder, name)]
+    for option in options:
+        builder.intend(source, option)
+    if item.then is not None:
+        for option in (*waiting, None) if None in options else waiting:
+            builder.intend(option, then)
+    if source is None:
         return
     node = builder.nodes[source]
     if node.spec.kind != "router":
         builder.problem("flow.not-a-router", f"{node.spec.kind} {source!r} has routes", "decorate it with @router")
         return
-    options = [name for name in (builder.add(target, "route") for target in item.options) if name is not None]
+    named = [name for name in options if name is not None]
+    _add_options(builder, source, named)
+    if then is not None:
+        for option in waiting:
+            builder.link(option, then)
+        if not waiting and len(named) == len(options):
+            _unused_then(builder, source, then)
+
+
+def _waits(builder: _Builder, name: str) -> bool:
+    """Whether a route goes where ``then=`` says."""
+    return builder.nodes[name].spec.kind in ("agent", "action") and name not in builder.own_edges
+
+
+def _add_options(builder: _Builder, source: str, options: list[str]) -> None:
+    node = builder.nodes[source]
     builder.nodes[source] = replace(node, routes=tuple(sorted({*node.routes, *options})))
     for option in options:
-        route = builder.nodes[option]
-        if route.spec.kind == "start":
+        if builder.nodes[option].spec.kind == "start":
             builder.problem("flow.unknown-route", f"router {source!r} routes to the start {option!r}", "remove it")
-        elif route.spec.kind in ("agent", "action") and option not in builder.own_edges and then is not None:
-            builder.link(option, then)
-        elif route.spec.kind in ("agent", "action") and route.next is None:
-            builder.problem(
-                "flow.dead-end",
-                f"router {source!r} routes to {option!r}, which leads nowhere",
-                "add then=AnswerFinish (or then=the router), or an edge from the route",
-            )
+
+
+def _unused_then(builder: _Builder, source: str, then: str) -> None:
+    builder.intend(source, then)  # otherwise a node that stands here alone were told a second time
+    builder.problem(
+        "flow.unused-then",
+        f"router {source!r} has then={then!r}, but every route has an edge of its own or ends the Tern",
+        "remove then=, or the edge of the route that should go there",
+    )
 
 
 def _check_reach(builder: _Builder) -> None:
     nodes = builder.nodes
     starts, finishes = _check_ends(builder)
-    if builder.violations:
-        return
-    reached = _closure(starts, {name: node.targets for name, node in nodes.items()})
+    dead = _check_dead_ends(builder)
+    reached = _closure([*starts, *builder.entered], builder.meant)
     backwards: dict[str, list[str]] = {}
+    for source, targets in builder.meant.items():
+        for target in targets:
+            backwards.setdefault(target, []).append(source)
+    ending = _closure([*finishes, *dead, *builder.left], backwards)
     for name, node in nodes.items():
-        for target in node.targets:
-            backwards.setdefault(target, []).append(name)
-    finishing = _closure(finishes, backwards)
-    for name, node in nodes.items():
-        if name not in reached:
+        if starts and name not in reached:
             builder.problem(
                 "flow.unreachable", f"{node.spec.kind} {name!r} is never reached from a start", "add an edge to it"
             )
-        elif name not in finishing:
+        elif finishes and name not in ending:
             builder.problem(
                 "flow.dead-end", f"{node.spec.kind} {name!r} goes round without ever reaching a finish", "add a way out"
             )
 
 
 def _check_ends(builder: _Builder) -> tuple[list[str], list[str]]:
-    nodes = builder.nodes
-    starts = [name for name, node in nodes.items() if node.spec.kind == "start"]
-    finishes = [name for name, node in nodes.items() if node.spec.kind == "finish"]
+    starts = [name for name, node in builder.nodes.items() if node.spec.kind == "start"]
+    finishes = [name for name, node in builder.nodes.items() if node.spec.kind == "finish"]
     if not starts:
         builder.problem("flow.no-start", "the flow has no start", "begin a chain with TaskStart")
     if not finishes:
         builder.problem("flow.no-finish", "the flow has no finish", "end a chain with AnswerFinish")
-    for name, node in nodes.items():
-        if not node.targets and node.spec.kind != "finish":
-            hint = "write from_(Router).routes(...)" if node.spec.kind == "router" else "lead it to a finish"
-            builder.problem("flow.dead-end", f"{node.spec.kind} {name!r} leads nowhere", hint)
     return starts, finishes
+
+
+def _check_dead_ends(builder: _Builder) -> list[str]:
+    """Nodes that lead nowhere, each told once."""
+    routed = {option: name for name, node in builder.nodes.items() for option in node.routes}
+    dead = [
+        name
+        for name, node in builder.nodes.items()
+        if node.spec.kind != "finish" and name not in builder.meant and name not in builder.left
+    ]
+    for name in dead:
+        kind = builder.nodes[name].spec.kind
+        text, hint = f"{kind} {name!r} leads nowhere", "lead it to a finish"
+        if kind == "router":
+            hint = "write from_(Router).routes(...)"
+        elif name in routed and kind != "start":
+            text = f"router {routed[name]!r} routes to {name!r}, which leads nowhere"
+            hint = "add then=AnswerFinish (or then=the router), or an edge from the route"
+        builder.problem("flow.dead-end", text, hint)
+    return dead
 
 
 def _closure(roots: Iterable[str], edges: Mapping[str, Iterable[str]]) -> set[str]:

@@ -40,8 +40,9 @@ class SlidingWindowStrategy(BaseMemoryStrategy):
     """
 
     def __init__(self, turns: int = 10, summaries: int = 0) -> None:
-        if turns < 0 or summaries < 0:
-            raise ValueError(f"{type(self).__name__}: turns={turns}, summaries={summaries}; use 0 or more")
+        for name, value in (("turns", turns), ("summaries", summaries)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(f"{type(self).__name__}: {name}={value!r:.80}; use a whole number, 0 or more")
         self.turns = turns
         self.summaries = summaries
         self.reach = Reach(terns=turns, summaries=summaries)

@@ -222,3 +222,16 @@ def test_a_money_limit_also_needs_the_price_of_a_routers_model() -> None:
 def test_something_that_is_no_workflow() -> None:
     for what in (Undecorated, TaskStart, "text", None, 7):
         assert violations(what).codes == ("assembly.not-a-workflow",)
+
+
+def test_a_prompt_variable_with_a_slip_in_its_name() -> None:
+    @agent(name="greeter", model=MODEL, prompt="Greet {custmer} by {tone}. {json} {customer} {custmer}")
+    class Greeter: ...
+
+    edge = chain(TaskStart, Greeter, AnswerFinish)
+    error = violations(flow(edge, prompt_variables={"customer": "Ada", "name": "x"}))
+    assert error.codes == ("prompt.unknown-variable",)
+    assert "'greeter'" in str(error)
+    assert "did you mean {customer}?" in str(error)
+    create_app(flow(edge), store="memory://")
+    create_app(flow(edge, prompt_variables={"weather": "fine"}), store="memory://")

@@ -35,7 +35,7 @@ from agboss import (
     workflow_start,
 )
 from agboss.testing import MakeApp, MockLlm
-from agboss_memory import MemoryStore
+from agboss_memory import MemoryStore, SlidingWindowStrategy
 from agboss_memory.stores.sqlite.store import SqliteStore
 
 
@@ -83,6 +83,12 @@ CALLS: list[tuple[str, type[AgbossError], tuple[Any, ...], dict[str, Any]]] = [
     ("run.bad-timeout", InvalidInputError, ("hi",), {"timeout": 0}),
     ("run.bad-timeout", InvalidInputError, ("hi",), {"timeout": -1.0}),
     ("run.bad-timeout", InvalidInputError, ("hi",), {"timeout": float("nan")}),
+    ("run.bad-timeout", InvalidInputError, ("hi",), {"timeout": "1"}),
+    ("run.bad-timeout", InvalidInputError, ("hi",), {"timeout": True}),
+    ("run.bad-metadata", InvalidInputError, ("hi",), {"metadata": [1]}),
+    ("run.bad-metadata", InvalidInputError, ("hi",), {"metadata": "x"}),
+    ("run.bad-metadata", InvalidInputError, ("hi",), {"metadata": {"a": float("nan")}}),
+    ("run.bad-metadata", InvalidInputError, ("hi",), {"metadata": {"a": [{"b": float("-inf")}]}}),
     ("run.bad-metadata", InvalidInputError, ("hi",), {"metadata": {"x": object()}}),
     ("run.bad-metadata", InvalidInputError, ("hi",), {"metadata": {"x": "\ud800"}}),
     (
@@ -225,3 +231,43 @@ async def test_a_scripted_app_has_no_network(agboss_app: MakeApp, mock_llm: Mock
     async with agboss_app(desk(every=None)) as app:
         assert (await app.execute("hi")).answer == "ok"
     assert ModelSpec(MODEL).provider == "openai"
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ({"store": 5}, "store=5 is no store"),
+        ({"store": MemoryStore}, "is no store"),
+        ({"models": {"a/b": 5}}, "models['a/b']=5 is no chat model"),
+        ({"models": {7: Models(yes, sum_up)}}, "models has the key 7"),
+    ],
+)
+def test_an_app_takes_no_store_or_model_that_is_none(argument: dict[str, Any], told: str) -> None:
+    arguments: dict[str, Any] = {"store": "memory://", **argument}
+    with pytest.raises(InvalidInputError) as raised:
+        create_app(desk(every=None), **arguments)
+    checked(raised.value, "app.invalid")
+    assert told in raised.value.message
+
+
+async def test_a_number_of_threads_or_terns_that_is_none_is_refused() -> None:
+    async with create_app(desk(every=None), store="memory://", models=Models(yes, sum_up)) as app:
+        await app.execute("hi", thread="t", create_thread=True)
+        odd: list[Any] = [-1, "2", True, 1.5]
+        for value in (0, *odd):
+            with pytest.raises(InvalidInputError) as raised:
+                await app.threads.list(limit=value)
+            checked(raised.value, "threads.bad-count")
+            assert raised.value.message == f"limit={value!r}"
+        for value in odd:
+            with pytest.raises(InvalidInputError) as raised:
+                await app.threads.get("t", last=value)
+            checked(raised.value, "threads.bad-count")
+        assert (await app.threads.get("t", last=0)).terns == ()
+
+
+@pytest.mark.parametrize("arguments", [{"turns": "a"}, {"turns": True}, {"turns": -1}, {"summaries": None}])
+def test_a_sliding_window_takes_whole_numbers(arguments: dict[str, Any]) -> None:
+    ((name, value),) = arguments.items()
+    with pytest.raises(ValueError, match=f"SlidingWindowStrategy: {name}={value!r}; use a whole number, 0 or more"):
+        SlidingWindowStrategy(**arguments)

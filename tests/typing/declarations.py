@@ -6,8 +6,10 @@ from pydantic import BaseModel
 
 from agboss import (
     ActionContext,
+    Defaults,
     Finish,
     InjectionToken,
+    Limits,
     ModelReply,
     ModelRequest,
     ModelSpec,
@@ -180,3 +182,18 @@ assert_type(Whole().settings(), WorkflowSettings)
 assert_type(chain(Ask, Done), Chain)
 assert_type(from_(Desk).routes(Bare, then=Done), Routes)
 assert_type(MemoryView().recalled, tuple[str, ...])
+
+
+@workflow(
+    flow=chain(TaskStart, Bare, Done),
+    defaults=Defaults(history={"limit": 4}, models={"temperature": 0}, router={"kind": "llm"}),
+    limits=Limits(per_run={"steps": 5}, per_day={"usd": "0.5"}),
+)
+class OfOneEdge: ...
+
+
+assert_type(OfOneEdge, type[OfOneEdge])
+assert_type(Limits(per_run={"steps": 5}).per_run.steps, int | None)
+assert_type(Defaults(history={"limit": 4}).history.limit, int)
+Limits(per_rum={"steps": 5})  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+workflow(flow=7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -8,14 +8,17 @@ import pytest
 
 from agboss import (
     ActionContext,
+    AnswerFinish,
     DeclarationError,
     Finish,
     ModelSpec,
     RulesRouter,
     Start,
+    TaskStart,
     ToolContext,
     action,
     agent,
+    chain,
     injectable,
     model_provider,
     router,
@@ -254,3 +257,40 @@ def test_rules_router_from_a_dict() -> None:
     class Desk: ...
 
     assert isinstance(spec_of(Desk).settings, RulesRouter)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "argument", "value"),
+    [
+        *((agent, "temperature", value) for value in ("hot", True, -0.1, float("nan"), float("inf"))),
+        *((agent, name, value) for name in ("history_limit", "history_summaries") for value in (True, "3", 1.5, -1)),
+        *((agent, "max_tool_calls", value) for value in (True, "3", None)),
+        *((router, "max_visits", value) for value in (True, "3", 0, None)),
+    ],
+)
+def test_a_number_that_is_none_is_refused(decorator: Any, argument: str, value: Any) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        decorator(**{argument: value})(type("Odd", (), {}))
+    assert caught.value.code == "declaration.invalid"
+    assert caught.value.message == f"@{decorator.__name__} Odd: {argument}={value!r}"
+    assert caught.value.hint.startswith("use a ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("rule", "did you mean 'rules'?"), ("x", "known kinds: rules, function, llm, jev")]
+)
+def test_an_unknown_kind_of_router_names_the_nearest(kind: str, text: str) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        router(router={"kind": kind})(type("Odd", (), {}))
+    assert caught.value.message == f"@router Odd: kind: {kind!r} is no kind; {text}"
+    with pytest.raises(DeclarationError) as caught:
+        workflow(flow=[], defaults={"router": {"kind": kind}})(type("Odd", (), {}))
+    assert f"router.kind: {kind!r} is no kind; {text}" in caught.value.message
+
+
+def test_a_single_edge_is_a_flow() -> None:
+    edge = chain(TaskStart, AnswerFinish)
+    assert spec_of(workflow(flow=edge)(type("One", (), {}))).flow == (edge,)
+    assert spec_of(workflow(flow=(edge,))(type("Two", (), {}))).flow == (edge,)
+    odd: Any = "edge"
+    assert spec_of(workflow(flow=odd)(type("Three", (), {}))).flow == ("edge",)

@@ -115,7 +115,7 @@ async def test_a_route_with_an_edge_of_its_own_keeps_it(
     mock_llm(Alpha).then_return(reply("one"))
     mock_llm(Beta).then_return(reply("two"))
     work = flow(
-        chain(TaskStart, Desk), from_(Desk).routes(Alpha, AnswerFinish, then=Desk), chain(Alpha, Beta, AnswerFinish)
+        chain(TaskStart, Desk), from_(Desk).routes(Alpha, Beta, AnswerFinish, then=AnswerFinish), chain(Alpha, Beta)
     )
     async with agboss_app(work) as app:
         assert (await app.execute("Go")).path[-3:] == ("alpha", "beta", "answer-finish")
