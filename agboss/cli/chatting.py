@@ -17,7 +17,10 @@ from agboss.errors import AgbossError
 from agboss.run import RunResult
 
 EXIT = "/exit"
+HELP = "/help"
 PROMPT = "you> "
+
+COMMANDS = {EXIT: "end the chat (as Ctrl-D does)", HELP: "show these commands"}
 
 Ask = Callable[[], Awaitable[str]]
 
@@ -31,6 +34,8 @@ async def chat(session: Session, thread: ThreadOption = None) -> int:
     """Talk in one thread until /exit or the end of the input."""
     workflow = session.workflow()
     async with session.open_app(workflow) as app:
+        if thread is not None:  # told at once, not after the first line was typed
+            await app.threads.get(thread, 0)
         talk = _Talk(session, app, graph_of(workflow), thread)
         await talk.go(_asker(session))
     talk.end()
@@ -43,7 +48,7 @@ def _asker(session: Session) -> Ask:
         from prompt_toolkit import PromptSession
 
         prompt: PromptSession[str] = PromptSession()
-        session.out.note(f"{EXIT} or Ctrl-D ends the chat")
+        session.out.note(f"{EXIT} or Ctrl-D ends the chat, {HELP} lists the commands")
         return lambda: prompt.prompt_async(PROMPT)
     return _plain_line
 
@@ -76,8 +81,14 @@ class _Talk:
                 return
             if task == EXIT:
                 return
-            if task:
+            if task == HELP:
+                self._help()
+            elif task:
                 await self._turn(task)
+
+    def _help(self) -> None:
+        for name, effect in COMMANDS.items():
+            self._out.note(f"{name}  {effect}")
 
     async def _turn(self, task: str) -> None:
         known = self._thread

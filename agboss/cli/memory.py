@@ -13,7 +13,7 @@ from agboss.cli.threads import ThreadArgument
 from agboss_memory.messages import Summary
 from agboss_memory.render import span
 
-group = typer.Typer(help="Show, compact and undo working memory.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(help="Show, compact and undo working memory.", rich_markup_mode=None)
 
 SHORT = 160
 """Characters of a row's text that are shown."""

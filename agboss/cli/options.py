@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.metadata
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from agboss.app import App, create_app
-from agboss.cli.faults import INTERRUPTED, as_error, exit_code
+from agboss.cli.faults import INTERRUPTED, USAGE, CommandError, as_error, exit_code
 from agboss.cli.output import Output, stdout_kept, warnings_shown
 from agboss.cli.target import find_workflow
 
@@ -62,8 +63,38 @@ def shared_options(
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Keep the options that stand before a command's name."""
-    _merge(ctx, {"app": app, "offline": offline, "as_json": as_json, "store": store})
+    """Keep the options that stand before a command's name. Without a command its help is shown."""
+    shared = _merge(ctx, {"app": app, "offline": offline, "as_json": as_json, "store": store})
+    if ctx.invoked_subcommand is None:
+        _tell_commands(ctx, bool(shared["as_json"]))
+        raise typer.Exit(USAGE)
+
+
+def root_options(
+    ctx: typer.Context,
+    app: AppOption = None,
+    offline: OfflineOption = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """The same for the root, which tells its version as well."""
+    if version:
+        out = Output(as_json)
+        number = importlib.metadata.version("agboss")
+        if as_json:
+            out.document({"version": number})
+        else:
+            out.line(f"agboss {number}")
+        raise typer.Exit
+    shared_options(ctx, app, offline, as_json, store)
+
+
+def _tell_commands(ctx: typer.Context, as_json: bool) -> None:
+    if as_json:
+        Output(as_json).error(CommandError("cli.usage", "a command is missing", "see agboss --help"))
+    else:
+        typer.echo(ctx.get_help())
 
 
 def command(group: typer.Typer, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

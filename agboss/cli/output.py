@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import logging
+import os
 import re
 import sys
 from collections.abc import Generator, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 160
-"""Columns of a table that no terminal bounds."""
+"""Columns of a table that neither a terminal nor ``COLUMNS`` bounds."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -149,9 +150,14 @@ class Output:
         from rich.console import Console
 
         if id(stream) not in self._consoles:
-            width = None if stream.isatty() else PIPE_WIDTH
+            width = None if stream.isatty() else _pipe_width()
             self._consoles[id(stream)] = Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
         return self._consoles[id(stream)]
+
+
+def _pipe_width() -> int:
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isdecimal() and int(asked) else PIPE_WIDTH
 
 
 class _WarningHandler(logging.Handler):
@@ -169,8 +175,16 @@ class _WarningHandler(logging.Handler):
 @contextlib.contextmanager
 def warnings_shown(output: Output) -> Generator[None]:
     """Show the library's warnings through ``output`` alone while a command runs."""
-    logger = logging.getLogger("agboss")
-    handler, propagated = _WarningHandler(output), logger.propagate
+    # A retry is no news: what counts is how the last attempt ended.
+    with _heard("agboss", _WarningHandler(output)), _heard("stamina", logging.NullHandler()):
+        yield
+
+
+@contextlib.contextmanager
+def _heard(name: str, handler: logging.Handler) -> Generator[None]:
+    """Give a logger's records to one handler alone."""
+    logger = logging.getLogger(name)
+    propagated = logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
     try:

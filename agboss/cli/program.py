@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from agboss.cli import chatting, inspecting, memory, project, running, threads, weights
 from agboss.cli.faults import FAILED, INTERRUPTED, USAGE, CommandError
-from agboss.cli.options import shared_options
+from agboss.cli.options import root_options, shared_options
 from agboss.cli.output import Output, use_utf8
 
 
@@ -67,16 +67,15 @@ cli = typer.Typer(
     name="agboss",
     cls=Program,
     help="Run agent workflows and look into their memory.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-cli.callback()(shared_options)
+cli.callback(invoke_without_command=True)(root_options)
 for module in (running, chatting, inspecting, project):
     module.register(cli)
 for name, group in (("threads", threads.group), ("memory", memory.group), ("models", weights.group)):
-    group.callback()(shared_options)
+    group.callback(invoke_without_command=True)(shared_options)
     cli.add_typer(group, name=name)
 
 

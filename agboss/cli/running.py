@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agboss.app.declared import declared
+from agboss.cli.faults import CommandError
 from agboss.cli.options import Session, command
 from agboss.cli.turns import take_turn, tell
 from agboss.components.boundary import StartSpec
@@ -28,6 +29,8 @@ async def run(
     thread: ThreadOption = None,
 ) -> None:
     """Run one turn: print its answer, its thread, what was summarised and what it cost."""
+    if not task.strip():
+        raise CommandError("cli.no-task", "the task is empty", 'write it after the command: agboss run "..."')
     workflow = session.workflow()
     opening, graph = session.open_app(workflow), graph_of(workflow)
     async with opening as app:

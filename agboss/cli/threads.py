@@ -13,7 +13,7 @@ from agboss.cli.faults import CommandError
 from agboss.cli.options import Session, command
 from agboss_memory.messages import Tern, TernStatus
 
-group = typer.Typer(help="List, show, export and delete threads.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(help="List, show, export and delete threads.", rich_markup_mode=None)
 
 ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="Id of the thread.")]
 

@@ -11,7 +11,7 @@ import typer
 
 from agboss.cli.options import Session, command
 
-group = typer.Typer(help="Fetch the weights of the embedded model.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(help="Fetch the weights of the embedded model.", rich_markup_mode=None)
 
 Tell = Callable[[str, int, int], None]
 

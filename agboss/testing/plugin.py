@@ -50,12 +50,18 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
     """A test that used scripts fails when a step was not used or a call was not expected."""
     outcome = yield
     scripts = pyfuncitem.stash.get(_SCRIPTS, None)
-    if scripts is not None:
-        try:
-            scripts.verify()
-        except AssertionError as error:
-            pytest.fail(str(error), pytrace=False)
+    problems = "" if scripts is None else _problems(scripts)
+    if problems:  # outside of the handler, so that no other exception is shown with it
+        pytest.fail(problems, pytrace=False)
     return outcome
+
+
+def _problems(scripts: ScriptedModels) -> str:
+    try:
+        scripts.verify()
+    except AssertionError as error:
+        return str(error)
+    return ""
 
 
 @pytest.fixture

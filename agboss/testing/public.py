@@ -1,5 +1,6 @@
 """Every public name of ``agboss.testing``, in one list."""
 
+from agboss.testing.requests import RoutedRequest
 from agboss.testing.scripted import Script, ScriptedModels, ScriptError
 from agboss.testing.steps import Call, Reply, Route, call_tool, reply, route_to
 from agboss.testing.types import MakeApp, MockCompaction, MockLlm, MockRouter
@@ -12,6 +13,7 @@ __all__ = [
     "MockRouter",
     "Reply",
     "Route",
+    "RoutedRequest",
     "Script",
     "ScriptError",
     "ScriptedModels",

@@ -8,15 +8,18 @@ from typing import Any, Generic, Self, TypeVar
 
 from agboss.components.metadata import component_of
 from agboss.components.naming import describe
+from agboss.components.router import RouterSpec
 from agboss.components.settings import ModelSpec
-from agboss.errors import AgbossError
+from agboss.errors import AgbossError, DeclarationError
 from agboss.models import Caller, ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss.routers import Router, RouteRequest, RouteResult
 from agboss.testing.refusals import refusals
+from agboss.testing.requests import RoutedRequest
 from agboss.testing.steps import Call, Reply, Route, Step, as_step, shown
+from agboss_memory import BaseMemoryStrategy
 from agboss_memory.messages import ToolCall
 
-RequestT = TypeVar("RequestT", ModelRequest, RouteRequest)
+RequestT = TypeVar("RequestT", ModelRequest, RoutedRequest)
 
 
 class ScriptError(AgbossError):
@@ -110,6 +113,7 @@ class ScriptedModel:
                 f"{self._what} {self._script.name!r} cannot do {shown(step)}",
                 "use reply or call_tool",
             )
+        self._check_offered(request, {call.tool for call in calls if isinstance(call, Call) and call.strict})
         number = len(self._script.requests)
         made = tuple(
             ToolCall(id=f"call-{self._script.name}-{number}-{index}", name=call.tool, arguments=call.arguments)
@@ -117,6 +121,19 @@ class ScriptedModel:
             if isinstance(call, Call)
         )
         return ModelReply(tool_calls=made, usage=_usage(request, Reply(text="")))
+
+    def _check_offered(self, request: ModelRequest, called: set[str]) -> None:
+        """A provider's model cannot call what it was not offered."""
+        offered = [tool.name for tool in request.tools]
+        missing = sorted(called.difference(offered))
+        if missing:
+            names = ", ".join(repr(name) for name in missing)
+            raise self._script.problem(
+                "testing.not-offered",
+                f"{self._script.name!r} was not offered the tool {names} in call number {len(self._script.requests)}; "
+                f"on offer: {', '.join(offered) or 'nothing'}",
+                "put it into tools= of the component, or call what is on offer",
+            )
 
 
 def _usage(request: ModelRequest, step: Reply) -> ModelUsage:
@@ -128,17 +145,19 @@ def _usage(request: ModelRequest, step: Reply) -> ModelUsage:
 class ScriptedRouter:
     """A router that follows a script; without one a router that needs no network decides as configured."""
 
-    def __init__(self, script: Script[RouteRequest], configured: Router, needs_network: bool) -> None:
+    def __init__(self, script: Script[RoutedRequest], configured: Router, needs_network: bool, model: str = "") -> None:
         self._script = script
+        self._model = model
         self._configured = configured
         self._needs_network = needs_network
 
     async def route(self, request: RouteRequest) -> RouteResult:
         """The next step as a decision."""
+        asked = RoutedRequest.of(request, self._model)
         if not self._script.touched and not self._needs_network:
-            self._script.requests.append(request)
+            self._script.requests.append(asked)
             return await self._configured.route(request)
-        step = self._script.next(request, "router")
+        step = self._script.next(asked, "router")
         if not isinstance(step, Route):
             raise self._script.problem(
                 "testing.bad-step", f"router {self._script.name!r} cannot do {shown(step)}", "use route_to(Component)"
@@ -158,7 +177,7 @@ class ScriptedModels:
     def __init__(self, *, real: bool = False) -> None:
         self._real = real
         self._models: dict[Any, Script[ModelRequest]] = {}
-        self._routers: dict[Any, Script[RouteRequest]] = {}
+        self._routers: dict[Any, Script[RoutedRequest]] = {}
         self._compaction: Script[ModelRequest] = Script("compaction", self._tell)
         self.problems: list[str] = []
 
@@ -168,12 +187,19 @@ class ScriptedModels:
         return self._compaction
 
     def llm(self, component: Any) -> Script[ModelRequest]:
-        """Script of the model of an agent, a strategy or a router of kind ``llm``."""
-        return self._models.setdefault(_key(component), Script(_name(component), self._tell))
+        """Script of the model of an agent, a strategy or a router of kind ``llm``. Raises DeclarationError."""
+        _check_has_model(component)
+        return self._model_script(component)
 
-    def router(self, component: Any) -> Script[RouteRequest]:
-        """Script of a router."""
-        return self._routers.setdefault(_key(component), Script(_name(component), self._tell))
+    def router(self, component: Any) -> Script[RoutedRequest]:
+        """Script of a router. Raises DeclarationError."""
+        if not isinstance(component_of(component), RouterSpec):
+            raise DeclarationError(
+                "testing.no-router",
+                f"mock_router({_shown(component)}): that is no router",
+                "pass a class that is decorated with @router; mock_llm scripts the model of an agent",
+            )
+        return self._router_script(component)
 
     def verify(self) -> None:
         """Raises AssertionError that names every unexpected call, refused request and unused step."""
@@ -185,17 +211,23 @@ class ScriptedModels:
 
     def model_for(self, caller: Caller, spec: ModelSpec) -> ChatModel | None:
         """See ``ModelSource``."""
-        script = self._compaction if caller.kind == "compaction" else self.llm(caller.target)
+        script = self._compaction if caller.kind == "compaction" else self._model_script(caller.target)
         if self._real and not script.touched:
             return None
         return ScriptedModel(script, f"the model of {caller.kind}", spec.context_window)
 
     def wrap_router(self, caller: Caller, kind: str, router: Router) -> Router:
         """See ``ModelSource``."""
-        script = self.router(caller.target)
+        script = self._router_script(caller.target)
         if self._real and not script.touched:
             return router
-        return ScriptedRouter(script, router, needs_network=kind == "jev")
+        return ScriptedRouter(script, router, needs_network=kind == "jev", model=_declared_model(caller.target))
+
+    def _model_script(self, component: Any) -> Script[ModelRequest]:
+        return self._models.setdefault(_key(component), Script(_name(component), self._tell))
+
+    def _router_script(self, component: Any) -> Script[RoutedRequest]:
+        return self._routers.setdefault(_key(component), Script(_name(component), self._tell))
 
     def _tell(self, problem: str) -> None:
         self.problems.append(problem)
@@ -208,3 +240,27 @@ def _key(component: Any) -> Any:
 def _name(component: Any) -> str:
     spec = component_of(component)
     return spec.name if spec is not None else describe(component)
+
+
+def _check_has_model(component: Any) -> None:
+    spec = component_of(component)
+    if spec is not None and spec.kind in ("agent", "router"):
+        return
+    # A strategy may give its model to a class of its own, so that any undecorated class can have one.
+    if spec is None and isinstance(component, type | BaseMemoryStrategy):
+        return
+    raise DeclarationError(
+        "testing.no-model",
+        f"mock_llm({_shown(component)}): that has no model",
+        "pass the class of an agent, of a memory strategy, or of a router of kind llm",
+    )
+
+
+def _shown(component: Any) -> str:
+    return component.__name__ if isinstance(component, type) else f"{component!r:.80}"
+
+
+def _declared_model(target: Any) -> str:
+    spec = component_of(target)
+    found = getattr(spec.settings, "model", None) if isinstance(spec, RouterSpec) else None
+    return found.model if isinstance(found, ModelSpec) else found or ""

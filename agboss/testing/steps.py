@@ -28,10 +28,17 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """The model calls a tool."""
+    """The model calls a tool. Build one by hand for a call that a confused model makes.
+
+    Attributes:
+        tool: Name of the tool.
+        arguments: The arguments object as JSON text.
+        strict: The test fails when the request does not offer the tool.
+    """
 
     tool: str
     arguments: str
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +72,15 @@ def reply(
 
 
 def call_tool(tool: Any, /, **arguments: Any) -> Call:
-    """The model calls ``tool`` (its class, function, ``ToolRef`` or name). Put several in one list to call them at once."""
+    """The model calls ``tool`` (its class, function, ``ToolRef`` or name), which the request must offer.
+
+    Put several in one list to call them at once.
+    """
     if isinstance(tool, str):
         name = tool
     else:
         name = tool_spec(tool.target if isinstance(tool, ToolRef) else tool, caller_locals()).name
-    return Call(tool=name, arguments=to_json(arguments).decode())
+    return Call(tool=name, arguments=to_json(arguments).decode(), strict=True)
 
 
 def route_to(component: Any) -> Route:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 from agboss.app import App
 from agboss.models import ModelRequest
-from agboss.routers import RouteRequest
+from agboss.testing.requests import RoutedRequest
 from agboss.testing.scripted import Script
 
 MockCompaction: TypeAlias = Script[ModelRequest]
@@ -32,6 +32,6 @@ class MockLlm(Protocol):
 class MockRouter(Protocol):
     """Type of ``mock_router``."""
 
-    def __call__(self, component: Any, /) -> Script[RouteRequest]:
+    def __call__(self, component: Any, /) -> Script[RoutedRequest]:
         """The script of a router."""
         ...

@@ -18,6 +18,7 @@ def failure(error: Exception, model: str, key: str | None) -> ModelError:
     """The error to raise. ``data`` has status, retryable, and retry_after in seconds when the provider named it."""
     code, what, hint = _kind(error)
     status = error.status_code if isinstance(error, wire.ModelHTTPError) else None
+    hint = hint or _remedy(status)
     said = _said(error, key)
     message = f"model {model!r} {what}" + (f" (status {status})" if status else "") + (f": {said}" if said else "")
     return ModelError(
@@ -48,6 +49,8 @@ _KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
     (wire.ModelHTTPError, "model.http", "was answered with an error", ""),
     (wire.ModelAPIError, "model.connection", "did not answer to the end", "try again"),
     (wire.UnexpectedModelBehavior, "model.bad-reply", "sent a reply that cannot be read", ""),
+    # The library reads the first choice of an answer without asking whether there is one.
+    (IndexError, "model.bad-reply", "sent a reply without an answer", "try again, or use another model"),
     (wire.UserError, "model.cannot", "cannot do what was asked", ""),
 )
 
@@ -57,6 +60,16 @@ def _kind(error: Exception) -> tuple[str, str, str]:
         if isinstance(error, kind):
             return code, what, hint
     return "model.failed", f"failed with {type(error).__name__}", ""
+
+
+def _remedy(status: int | None) -> str:
+    if status is None:
+        return ""
+    if status == 429:
+        return "the rate limit is reached: wait a while, or use another model"
+    if status >= 500:
+        return "the provider has trouble: try again later, or use another model"
+    return "see what the provider says; check the model's name and its settings"
 
 
 def _retryable(code: str, status: int | None) -> bool:
@@ -69,7 +82,8 @@ def _retryable(code: str, status: int | None) -> bool:
 
 def _said(error: Exception, key: str | None) -> str:
     body = getattr(error, "body", None)
-    said = _message(body) if body else ("" if isinstance(error, wire.ModelHTTPError) else str(error))
+    silent = isinstance(error, wire.ModelHTTPError | IndexError)  # their own text says nothing to a user
+    said = _message(body) if body else ("" if silent else str(error))
     said = " ".join(said.split())
     if key:
         said = said.replace(key, "***")

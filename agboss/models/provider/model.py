@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -19,7 +20,9 @@ from agboss.models.provider.failures import failure
 from agboss.models.provider.library import LIBRARY_MODELS
 from agboss.models.provider.messages import from_wire, to_parameters, to_settings, to_wire
 
+logger = logging.getLogger("agboss")
 _CONNECT_SECONDS = 5.0
+_unthinking: set[str] = set()
 
 
 class ProviderModel:
@@ -108,6 +111,7 @@ class ProviderModel:
         native = self._native_schema and (self._schema_with_tools or not request.tools)
         messages = to_wire(request, self._model.system, native_schema=native)
         settings = to_settings(request.settings, self._retry.timeout, self._profile)
+        self._check_thinking(request)
         parameters = to_parameters(request, native_schema=native)
         if request.on_text is None:
             return await self._model.request(messages, settings, parameters)
@@ -126,6 +130,19 @@ class ProviderModel:
                 retryable=True,
             )
         return response
+
+    def _check_thinking(self, request: ModelRequest) -> None:
+        """Warn once per model when the library would leave out what was asked for."""
+        passed = self._profile.get("supports_thinking") or self._profile.get("thinking_always_enabled")
+        if request.settings.thinking is None or passed or self._spec.model in _unthinking:
+            return
+        _unthinking.add(self._spec.model)
+        logger.warning(
+            "thinking=%r of %r is not sent: model %r is not known to take it",
+            request.settings.thinking,
+            request.caller,
+            self._spec.model,
+        )
 
     def _backoff(self, error: Exception) -> bool | float:
         if not isinstance(error, ModelError) or not error.data.get("retryable"):

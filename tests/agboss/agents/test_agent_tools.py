@@ -20,7 +20,7 @@ from agboss import (
     tool,
     workflow,
 )
-from agboss.testing import MakeApp, MockLlm, call_tool, reply
+from agboss.testing import Call, MakeApp, MockLlm, call_tool, reply
 from agboss_memory.messages import Message
 
 MODEL = "openai:gpt-5-mini"
@@ -171,7 +171,7 @@ async def test_faults_are_told_to_the_model(agboss_app: MakeApp, mock_llm: MockL
     worker = one(shaky)
     mock_llm(worker).then_return(
         [call_tool(shaky, mode=mode) for mode in ("late", "raise", "self")],
-        [call_tool("unknown"), call_tool(shaky), call_tool(shaky, mode="x", more=1)],
+        [Call(tool="unknown", arguments="{}"), call_tool(shaky), call_tool(shaky, mode="x", more=1)],
         reply("ok"),
     )
     async with agboss_app(worker) as app:
@@ -187,8 +187,6 @@ async def test_faults_are_told_to_the_model(agboss_app: MakeApp, mock_llm: MockL
 
 
 async def test_bad_json_is_told_to_the_model(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
-    from agboss.testing import Call
-
     def noop() -> str:
         return "x"
 

@@ -15,6 +15,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in (
         "AGBOSS_APP",
+        "COLUMNS",
         "AGBOSS_STORE",
         "AGBOSS_OFFLINE",
         "AGBOSS_MODEL",

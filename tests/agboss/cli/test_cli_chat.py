@@ -86,3 +86,16 @@ def test_chat_in_a_terminal(place: Path) -> None:
     assert code == 0
     assert 'You said: "My name is Pavel."' in seen
     assert "memory: turns 1–2 → summary 1/3" in seen
+
+
+def test_chat_in_an_unknown_thread_ends_without_a_line(desk: Agboss) -> None:
+    told = desk("chat", "--thread", "nobody", text="")
+    assert (told.code, told.out) == (1, "")
+    assert "'nobody'" in told.err
+
+
+def test_help_in_a_chat_is_no_task(desk: Agboss) -> None:
+    told = desk("chat", text="/help\n")
+    assert (told.code, told.out) == (0, "")
+    assert "/exit" in told.err
+    assert desk("threads", "list", "--json").json == {"threads": []}

@@ -154,3 +154,23 @@ def test_an_interrupted_turn_is_stored_as_cancelled(agboss: Agboss, place: Path)
 )
 def test_money(usd: Decimal | None, text: str) -> None:
     assert money(usd) == text
+
+
+@pytest.mark.parametrize("task", ["", " \n"])
+def test_an_empty_task_is_a_usage_error(desk: Agboss, task: str) -> None:
+    told = desk("run", task)
+    assert (told.code, told.out) == (2, "")
+    assert "the task is empty" in told.err
+    assert desk("threads", "list", "--json").json == {"threads": []}
+
+
+def test_retries_are_not_logged_to_the_terminal(process: Agboss, place: Path) -> None:
+    (place / "far.py").write_text(
+        "from agboss import agent, ModelSpec\n"
+        "@agent(model=ModelSpec('openai-compatible:m', base_url='http://127.0.0.1:1/v1'))\n"
+        "class Far:\n    'Answers.'\n"
+    )
+    told = process("run", "--app", "far:Far", "Hello")
+    assert told.code == 1
+    assert "stamina" not in told.err
+    assert "model.connection" in told.err

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,24 @@ def test_a_reader_that_goes_away_is_no_fault(place: Path) -> None:
     _, err = process.communicate()
     assert b"Traceback" not in err
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize("group", [(), ("threads",), ("memory",)])
+def test_without_a_command_the_help_is_shown(agboss: Agboss, group: tuple[str, ...]) -> None:
+    told = agboss(*group)
+    assert (told.code, told.err) == (2, "")
+    assert "Usage: agboss" in told.out
+    assert agboss(*group, "--json").json["error"]["code"] == "cli.usage"
+
+
+def test_the_version_is_told(agboss: Agboss) -> None:
+    told = agboss("--version")
+    assert (told.code, told.out) == (0, f"agboss {version('agboss')}\n")
+
+
+def test_piped_tables_honour_columns(desk: Agboss, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = desk("run", "My name is Pavel and I live in Brno, near the river and the big park.").field("thread")
+    monkeypatch.setenv("COLUMNS", "60")
+    told = desk("memory", "show", thread)
+    table = told.out.split("\nagent: ")[0]
+    assert max(len(line) for line in table.splitlines()) <= 60

@@ -365,3 +365,37 @@ async def test_the_catalog_opens_and_closes_what_it_opened(fake: FakeOpenAI) -> 
 def test_thinking_of_an_unknown_kind_is_kept_apart() -> None:
     part = ThinkingPart(text="a", provider="x")
     assert part.data == ""
+
+
+@pytest.mark.parametrize(("status", "remedy"), [(429, "wait a while"), (500, "try again later"), (400, "settings")])
+async def test_an_error_of_the_provider_names_a_remedy(
+    fake: FakeOpenAI, model: ProviderModel, status: int, remedy: str
+) -> None:
+    fake.script(Reply(status=status, body={"error": {"message": "no"}}))
+    with pytest.raises(ModelError) as caught:
+        await model.generate(asking())
+    assert remedy in caught.value.hint
+
+
+async def test_a_reply_without_choices_is_a_bad_reply() -> None:
+    spec = ModelSpec("moonshotai/kimi-k2.6")
+    client = scripted(lambda _: httpx2.Response(200, json={**OPENROUTER, "choices": []}))
+    model = open_provider_model(spec, retry=FAST, http_client=client, key="k")
+    with pytest.raises(ModelError) as caught:
+        await model.generate(asking())
+    await model.aclose()
+    assert caught.value.code == "model.bad-reply"
+    assert caught.value.message == "model 'moonshotai/kimi-k2.6' sent a reply without an answer"
+
+
+async def test_thinking_that_cannot_be_sent_is_warned_of_once(
+    fake: FakeOpenAI, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.script("ok")
+    model = open_provider_model(ModelSpec("openai-compatible:plain", base_url=fake.base_url), retry=FAST)
+    for _ in range(2):
+        await model.generate(asking(settings=CallSettings(thinking="low")))
+    await model.aclose()
+    assert "reasoning_effort" not in fake.requests[0]
+    (warned,) = [record.getMessage() for record in caplog.records if record.name == "agboss"]
+    assert warned == "thinking='low' of 'helper' is not sent: model 'openai-compatible:plain' is not known to take it"

@@ -64,6 +64,21 @@ def test_passing_tests_in_auto_mode(pytester: pytest.Pytester) -> None:
         async with agboss_app(Work) as app:
             assert (await app.execute("Go")).path[2] == "other"
 
+    async def test_requests_read_alike(agboss_app, mock_llm, mock_compaction, mock_router):
+        mock_router(Desk).then_return(route_to(Other))
+        mock_llm(Other).then_return(reply("ok"))
+        async with agboss_app(Work) as app:
+            await app.execute("Go on")
+        (asked,), (called,) = mock_router(Desk).requests, mock_llm(Other).requests
+        for request in (asked, called):
+            assert "Go on" in request.text
+            assert [message.role for message in request.messages] == ["user"]
+            assert request.tools == ()
+            assert request.settings.temperature is None
+        assert asked.model == "typesafe/jev-1.13"
+        assert "Helps as well." in asked.text
+        assert (asked.task, [option.name for option in asked.options]) == ("Go on", ["helper", "other"])
+
     async def test_aliases(agboss_app, agboss_llm, agboss_router, agboss_compaction):
         agboss_router(Desk).then_return(route_to("helper"))
         agboss_llm(Helper).then_return("ok")
@@ -83,7 +98,7 @@ def test_passing_tests_in_auto_mode(pytester: pytest.Pytester) -> None:
         with agboss_app(Helper) as app:
             assert app.execute_sync("Go").answer == "ok"
     """
-    run(pytester, body).assert_outcomes(passed=5)
+    run(pytester, body).assert_outcomes(passed=6)
 
 
 def test_strict_mode(pytester: pytest.Pytester) -> None:
@@ -176,6 +191,38 @@ FAULTS = {
         """,
         "*a provider would refuse this request of 'bad': the first message is from 'assistant'*",
     ),
+    "not offered": (
+        """
+        async def test_it(agboss_app, mock_llm):
+            mock_llm(Other).then_return(call_tool(look, word="a"), "ok")
+            async with agboss_app(Other) as app:
+                with pytest.raises(Exception):
+                    await app.execute("Go")
+            mock_llm(Other).requests.clear()
+        """,
+        "*'other' was not offered the tool 'look'*",
+    ),
+    "no component": (
+        """
+        def test_it(mock_llm):
+            mock_llm("helper")
+        """,
+        "*mock_llm('helper'): that has no model*",
+    ),
+    "a workflow": (
+        """
+        def test_it(mock_llm):
+            mock_llm(Work)
+        """,
+        "*mock_llm(Work): that has no model*",
+    ),
+    "no router": (
+        """
+        def test_it(mock_router):
+            mock_router(Helper)
+        """,
+        "*mock_router(Helper): that is no router*",
+    ),
     "blocked": (
         """
         async def test_it(monkeypatch):
@@ -194,6 +241,8 @@ def test_a_fault_fails_the_test_and_names_the_component(pytester: pytest.Pyteste
     result = run(pytester, body)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([line])
+    if fault == "unused":
+        result.stdout.no_fnmatch_line("*During handling*")
 
 
 def test_a_marked_test_may_reach_models(pytester: pytest.Pytester) -> None:

@@ -9,7 +9,7 @@ import pytest
 from desks import Crash, FaultyStore, Helper, Models, answers, desk, raw_turns, shown_summaries, sum_up, talk, yes
 
 from agboss import App, CompactionError, ModelError, create_app
-from agboss.testing import MakeApp, MockCompaction, MockLlm, call_tool
+from agboss.testing import Call, MakeApp, MockCompaction, MockLlm
 from agboss_memory.messages import Block
 
 DOWN = ModelError("model.connection", "the summariser is down", "")
@@ -181,7 +181,7 @@ async def test_a_reply_with_tool_calls_or_without_text_is_no_summary(
     agboss_app: MakeApp, mock_llm: MockLlm, mock_compaction: MockCompaction
 ) -> None:
     mock_llm(Helper).then_return(*answers(4))
-    mock_compaction.then_return("", call_tool("write", text="x"), "  \n\t ", "S1", "S2", "S3", "S4")
+    mock_compaction.then_return("", Call(tool="write", arguments='{"text": "x"}'), "  \n\t ", "S1", "S2", "S3", "S4")
     async with agboss_app(desk(every=1, keep=9)) as app:
         results = await talk(app, 4)
     assert [result.memory for result in results] == [
