@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -97,6 +97,7 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
         reply = await _ask(job, view, offer)
         call_index += 1
         if reply.tool_calls and offer:
+            reply = replace(reply, tool_calls=distinct(reply.tool_calls, job.log[begin:]))
             job.log.append(_assistant(job, reply))
             calls_left -= len(reply.tool_calls)
             await _run_tools(job, reply.tool_calls, calls_left)
@@ -119,6 +120,20 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
                 raise
             corrected = True
             job.log.append(_said(job, role="user", content=f"{error.message}\nAnswer again with valid JSON."))
+
+
+def distinct(calls: tuple[ToolCall, ...], said: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls, each under an id that no other call of the run has: some models repeat theirs, or give none."""
+    taken = {call.id for message in said for call in message.tool_calls}
+    found: list[ToolCall] = []
+    for call in calls:
+        number, own = 1, call.id
+        while not own or own in taken:
+            number += 1
+            own = f"{call.id or 'call'}-{number}"
+        taken.add(own)
+        found.append(call if own == call.id else replace(call, id=own))
+    return tuple(found)
 
 
 async def _ask(job: AgentJob, view: AgentView, offer: bool) -> ModelReply:
