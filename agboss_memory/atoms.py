@@ -132,15 +132,6 @@ def _placeholder(head: Message, call: str, name: str) -> Message:
     )
 
 
-def sanitised(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages as every provider accepts them; the input is not changed.
-
-    Orphan results go, a call without a result gets exactly one placeholder, results stand directly behind their call in
-    its order, of several results of one call the last counts.
-    """
-    return tuple(message for atom in atoms_of(messages) for message in complete(atom))
-
-
 def newest_turn(atoms: Sequence[Atom]) -> int:
     """Index of the atom that begins the newest turn: its first user message; 0 when no user said anything."""
     for index in range(len(atoms) - 1, -1, -1):

@@ -168,7 +168,7 @@ class App:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Finish background work and release everything. Closing twice is allowed."""
+        """Let running Terns and background work end, then release everything. Closing twice is allowed."""
         await self._lifecycle.aclose()
 
     async def execute(

@@ -16,14 +16,12 @@ class TernScope:
     Attributes:
         thread_id: The thread.
         meter: Bounds and books the Tern's calls.
-        agent_model: The model specification of the agent that runs, None outside an agent.
         instances: Objects of Tern scope, by key.
         ended: Whether the Tern is over; work that it started may still see the scope.
     """
 
     thread_id: str
     meter: Any = None
-    agent_model: Any = None
     instances: dict[Any, Any] = field(default_factory=dict[Any, Any])
     ended: bool = False
 

@@ -9,7 +9,6 @@ from typing import Any
 from agboss.agents import AgentJob, Listener, ViewBuilder, run_agent
 from agboss.components.action import ActionContext
 from agboss.components.tool import ToolContext
-from agboss.container import CURRENT
 from agboss.errors import AgbossError, TernFailedError
 from agboss.flow.graph import Node
 from agboss.run import LiveTern, as_answer, as_model
@@ -59,9 +58,6 @@ async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -
     plan = live.plan.agents[name]
     if plan.spec.input is not None:
         as_model(plan.spec.input, live.value, name)
-    scope = CURRENT.get()
-    if scope is not None:
-        scope.agent_model = plan
     job = AgentJob(
         plan=plan,
         task=live.task,

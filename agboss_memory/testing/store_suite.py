@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,12 +12,12 @@ from agboss_memory.stores.contract import (
 )
 
 
-class StoreSuite:
+class StoreSuite(ABC):
     """Part of the suite; ``make_store`` is yours to say."""
 
+    @abstractmethod
     def make_store(self, folder: Path) -> Store:
         """A new store that keeps its data in ``folder``, if anywhere. Not yet open."""
-        raise NotImplementedError
 
     @asynccontextmanager
     async def opened(self, folder: Path) -> AsyncGenerator[Store]:

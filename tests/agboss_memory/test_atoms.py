@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import pytest
@@ -9,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from window_memory import call, chat, numbered, result, said
 
-from agboss_memory.atoms import PLACEHOLDER, atoms_of, complete, in_loop, newest_turn, sanitised
+from agboss_memory.atoms import PLACEHOLDER, atoms_of, complete, in_loop, newest_turn
 from agboss_memory.messages import Message, ThinkingPart
+
+
+def sanitised(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages as a view holds them."""
+    return tuple(message for atom in atoms_of(messages) for message in complete(atom))
 
 
 def shape(messages: tuple[Message, ...]) -> list[str]:
