@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,10 +16,10 @@ from agboss.tern import Finished, MemoryReport, RecordRequest
 from agboss.windows import Windows
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import Tern, TernStatus
+from agboss_memory.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Record):
     """How a Tern ended, before it is stored.
 
     Attributes:

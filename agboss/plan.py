@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -18,11 +17,11 @@ from agboss.models import CallSettings, ModelHandle
 from agboss.models.meter import CostOf
 from agboss.routers.contract import RouteOption, Router
 from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
+from agboss_memory.records import Record
 from agboss_memory.stores.contract import WindowSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouterPlan:
+class RouterPlan(Record):
     """A resolved router.
 
     Attributes:
@@ -47,16 +46,14 @@ class RouterPlan:
         return self.settings.local
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionPlan:
+class ActionPlan(Record):
     """A resolved action; ``make`` gives its object, the same one or a new one per Tern."""
 
     spec: ActionSpec
     make: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPlan:
+class CompactionPlan(Record):
     """Resolved compaction: block size and kept summaries in turns and summaries, and the model that writes them."""
 
     every: int
@@ -68,8 +65,7 @@ class CompactionPlan:
     counter: Callable[[], TokenCounter]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyPlan:
+class StrategyPlan(Record):
     """One strategy of the workflow.
 
     Attributes:
@@ -85,8 +81,7 @@ class StrategyPlan:
     updates: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Record):
     """A workflow, assembled.
 
     Attributes:

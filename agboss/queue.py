@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agboss.errors import ThreadBusyError
+from agboss_memory.records import Struct, field
 
 Line: TypeAlias = tuple[str | None, ...]
 """Names a line. The first part says of what kind, so that no id of one kind can meet one of another."""
@@ -17,8 +17,7 @@ def thread_line(thread: str) -> Line:
     return ("thread", thread)
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
 

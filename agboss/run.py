@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from pydantic_core import to_jsonable_python
 from agboss.errors import OutputError
 from agboss.events import RunEvent, Warned
 from agboss_memory.messages import Message, Summary, TernStatus, UsageRecord
+from agboss_memory.records import Record, Struct, field
 from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
 
@@ -28,8 +28,7 @@ LONGEST_CAUSE = 500
 """Characters of an error that are kept with a Tern or a block."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionReport:
+class CompactionReport(Record):
     """What a Tern's compaction wrote.
 
     Attributes:
@@ -49,8 +48,7 @@ class CompactionReport:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunResult(Record):
     """What one Tern gave.
 
     Attributes:
@@ -90,8 +88,7 @@ class RunResult:
         )
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class LiveTern:
+class LiveTern(Struct, kw_only=True, eq=False):
     """A Tern between admission and its end: what the stages share. Everything else is a frozen record.
 
     Attributes:
@@ -133,6 +130,7 @@ class LiveTern:
     metadata: str | None
     started_at: datetime
     window: Window
+    meter: Meter
     emit: Callable[[RunEvent], None] | None = None
     pending: tuple[PendingWork, ...] = ()
     path: list[str] = field(default_factory=list[str])
@@ -142,7 +140,6 @@ class LiveTern:
     visits: dict[str, int] = field(default_factory=dict[str, int])
     warnings: list[str] = field(default_factory=list[str])
     heard: list[str] = field(default_factory=list[str])
-    meter: Meter = field(init=False)
 
     def warn(self, text: str) -> None:
         """Add a warning; the same line is added once."""

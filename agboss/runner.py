@@ -113,10 +113,11 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         metadata=request.metadata,
         started_at=now,
         window=result.window,
+        meter=Meter(plan.limits, plan.cost_of),
         emit=request.emit,
         pending=admitted.pending,
     )
-    live.meter = Meter(plan.limits, plan.cost_of, live.warn)
+    live.meter.warn = live.warn
     _note(live)
     return live
 

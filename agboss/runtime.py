@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agboss.components.settings import RunLimits
@@ -15,11 +14,11 @@ from agboss.events import RunEvent
 from agboss.plan import Plan
 from agboss.queue import ThreadQueue, thread_line
 from agboss.windows import Windows
+from agboss_memory.records import Record, Struct, field
 from agboss_memory.stores.contract import DaySpend, Store
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Runtime:
+class Runtime(Struct, kw_only=True, eq=False):
     """What all runs of one App share.
 
     Attributes:
@@ -47,8 +46,7 @@ class Runtime:
     running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
 
 
-@dataclass(slots=True, eq=False)
-class Interrupt:
+class Interrupt(Struct, eq=False):
     """Ends the run of a Tern early: by a time-out or because the App was asked to."""
 
     timer: asyncio.Timeout
@@ -61,8 +59,7 @@ class Interrupt:
             self.timer.reschedule(asyncio.get_running_loop().time())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RunRequest(Record):
     """One call of ``execute`` or ``stream``, checked.
 
     Attributes:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 
 from agboss_memory.messages import Block, Summary, Tern
+from agboss_memory.records import Struct, replace
 from agboss_memory.stores.contract import Admitted, Window, WindowSpec
 
 MOST_THREADS = 1024
 """Threads whose window is kept; the one unused for longest goes first."""
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """A thread's window together with the version under which it holds."""
 
     version: int

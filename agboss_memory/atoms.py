@@ -7,17 +7,16 @@ may have no result yet (it is *pending*); a result may have lost its call (it is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from agboss_memory.contract import LeftOut
 from agboss_memory.messages import Message
+from agboss_memory.records import Record, replace
 
 PLACEHOLDER = "[no result: the call was interrupted; carry on without it]"
 """What stands in a view for the result of a call that has none. It is never stored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Atom:
+class Atom(Record):
     """One piece.
 
     Attributes:

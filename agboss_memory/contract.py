@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar, overload, runtime_checkable
 
 from pydantic import BaseModel
 
 from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+from agboss_memory.records import Record, field
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -43,8 +43,7 @@ class TokenCounter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Reach(Record):
     """How far a strategy reads.
 
     Attributes:
@@ -58,8 +57,7 @@ class Reach:
     summaries: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Record):
     """What fits.
 
     Attributes:
@@ -80,8 +78,7 @@ class Budget:
         return None if self.window is None else self.window - self.reply_reserve - self.overhead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Record):
     """A range of the log that the view does not show, and why.
 
     Attributes:
@@ -97,8 +94,7 @@ class LeftOut:
     unit: str = "turns"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryView:
+class MemoryView(Record):
     """What an agent is to see of the past.
 
     Attributes:
@@ -120,8 +116,7 @@ class MemoryView:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class Conversation(Record):
     """The newest part of one agent's conversation in one thread.
 
     Attributes:
@@ -173,8 +168,7 @@ class ConversationLog(Protocol):
 OlderMessages = Callable[[int, int], Awaitable[tuple[Message, ...]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryContext:
+class MemoryContext(Record):
     """All that a strategy may know when it builds a view. Only ``thread_id`` is required.
 
     Attributes:
@@ -216,8 +210,7 @@ class MemoryContext:
         return () if self.load_older is None else await self.load_older(before, limit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryTurn:
+class MemoryTurn(Record):
     """A finished Tern, as ``update_memory`` gets it.
 
     Attributes:
@@ -243,8 +236,7 @@ class MemoryTurn:
     budget: Budget = Budget()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryUpdate:
+class MemoryUpdate(Record):
     """What ``update_memory`` reports.
 
     Attributes:
@@ -256,8 +248,7 @@ class MemoryUpdate:
     report: CompressReport | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompressReport:
+class CompressReport(Record):
     """What Compact did.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from agboss_memory.contract import ConversationLog, LeftOut, MemoryView, TokenCounter
 from agboss_memory.messages import EPOCH, Message, MessageState
+from agboss_memory.records import Record
 from agboss_memory.render import numbered_summaries
 
 RowType = Literal["CHAT", "TOOL_CALL", "TOOL_RESULT", "SUMMARY"]
@@ -23,8 +23,7 @@ REASONS: Mapping[MessageState, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedRow:
+class ExplainedRow(Record):
     """One piece of a view.
 
     Attributes:
@@ -54,8 +53,7 @@ class ExplainedRow:
     said_at: datetime = EPOCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Record):
     """A whole view, explained.
 
     Attributes:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
@@ -35,6 +34,7 @@ from agboss_memory.explain import Explanation, explained
 from agboss_memory.fit import WindowFit, effective_window, estimate, fit_window, text_tokens
 from agboss_memory.messages import EPOCH, Message, Summary, UsageRecord, as_utc
 from agboss_memory.metering import Meter, MeteredModel, metered
+from agboss_memory.records import Record, Struct, replace
 from agboss_memory.stores import Append, Store, StoredConversation, ThreadRef, WindowSpec
 from agboss_memory.strategies import WindowStrategy, strategy_for
 from agboss_memory.tokens import TiktokenCounter, load_counter
@@ -47,8 +47,7 @@ _OPEN_TURNS = 1024
 _PAGE = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowView:
+class WindowView(Record):
     """What to send for the next model call.
 
     Attributes:
@@ -74,8 +73,7 @@ class WindowView:
     usage: tuple[UsageRecord, ...] = ()
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(Struct):
     """What is known of a running turn of a thread: the last view, and the calls that are left."""
 
     view: MemoryView | None = None

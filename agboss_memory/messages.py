@@ -6,11 +6,12 @@ after it was made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Literal
+
+from agboss_memory.records import Record
 
 Role = Literal["system", "user", "assistant", "tool"]
 UsageSource = Literal["api", "price-table", "tool", "free", "unknown"]
@@ -45,8 +46,7 @@ class TernStatus(StrEnum):
         return self is not TernStatus.RUNNING and self is not TernStatus.PAUSED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Record):
     """A request of the model to run a tool.
 
     Attributes:
@@ -60,8 +60,7 @@ class ToolCall:
     arguments: str = "{}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThinkingPart:
+class ThinkingPart(Record):
     """A reasoning block of a model. Passed back byte-identical or dropped whole, never shortened.
 
     Attributes:
@@ -77,8 +76,7 @@ class ThinkingPart:
     data: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Record):
     """One message of an agent's conversation.
 
     Attributes:
@@ -127,8 +125,7 @@ class Message:
         return self.state in ("summary", "placeholder")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRecord:
+class UsageRecord(Record):
     """One paid or free call, as it is booked.
 
     Attributes:
@@ -154,8 +151,7 @@ class UsageRecord:
     source: UsageSource = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tern:
+class Tern(Record):
     """One task -> answer round of a thread.
 
     Attributes:
@@ -199,8 +195,7 @@ class Tern:
     metadata: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Record):
     """A record that stands for a closed range of the log.
 
     Attributes:
@@ -232,8 +227,7 @@ class Summary:
     created_at: datetime = EPOCH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Record):
     """A closed range of Terns and what became of its summary.
 
     Attributes:

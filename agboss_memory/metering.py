@@ -6,18 +6,17 @@ import contextvars
 import uuid
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from agboss_memory.contract import MemoryModel, TokenCounter
 from agboss_memory.errors import CompactionError
 from agboss_memory.messages import UsagePurpose, UsageRecord
+from agboss_memory.records import Struct, field
 from agboss_memory.stores import BookedUsage, MemoryOutcome, Store
 
 
-@dataclass(slots=True, kw_only=True)
-class Meter:
+class Meter(Struct, kw_only=True):
     """The calls of one operation.
 
     Attributes:

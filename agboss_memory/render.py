@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from agboss_memory.contract import MemoryView
 from agboss_memory.messages import Message, Summary, Tern, TernStatus
+from agboss_memory.records import Record, replace
 
 RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task"]
 FENCES = ("summary", "recalled", "result", "conversation")
@@ -24,8 +24,7 @@ _REACH = 64
 """Characters behind a bracket that are searched for the name of a tag."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Record):
     """One piece of the rendered view; the pieces joined give the text.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
@@ -18,10 +17,10 @@ from agboss.errors import OutputError
 from agboss.models.chat import LENGTH, ModelReply, ModelRequest, ToolSchema
 from agboss.models.meter import Meter
 from agboss_memory.messages import Message, ToolCall
+from agboss_memory.records import Record, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentView:
+class AgentView(Record):
     """What the model gets for one call: system text, and the past with the task."""
 
     system: str
@@ -47,8 +46,7 @@ class Listener(Protocol):
 ViewBuilder = Callable[[int, tuple[Message, ...]], Awaitable[AgentView]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentJob:
+class AgentJob(Record):
     """One run of an agent within a Tern.
 
     Attributes:
@@ -74,8 +72,7 @@ class AgentJob:
     listener: Listener | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentAnswer:
+class AgentAnswer(Record):
     """What an agent answered: the text, and the model instance of a typed output."""
 
     text: str

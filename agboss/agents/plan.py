@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from agboss.agents.tools import BoundTool
 from agboss.components.agent import AgentSpec, PromptContext
 from agboss.models import ModelHandle
 from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
+from agboss_memory.records import Record
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentPlan:
+class AgentPlan(Record):
     """A resolved agent.
 
     Attributes:

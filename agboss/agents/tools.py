@@ -8,7 +8,6 @@ import inspect
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -19,6 +18,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from agboss.components.agent import ToolUse
 from agboss.components.tool import ToolContext, ToolParameter, ToolSpec
 from agboss.models.chat import ToolSchema
+from agboss_memory.records import Record
 
 MAX_RESULT_CHARS = 100_000
 """Characters of any tool result that are kept, whatever a tool allows."""
@@ -27,8 +27,7 @@ _ARGS_SECTION = re.compile(r"^\s*Args:\s*$", re.MULTILINE)
 _ARG_LINE = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundTool:
+class BoundTool(Record):
     """A tool that can run.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -25,13 +24,13 @@ from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPl
 from agboss.routers import RouteByDecision, RouteOffline, RouteOption, build_router
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
 from agboss_memory.messages import Message, UsageRecord
+from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
 from agboss_memory.strategies import TurnMemory
 from agboss_memory.tokens import counter_for
 
 
-@dataclass(slots=True, kw_only=True)
-class Built:
+class Built(Struct, kw_only=True):
     """A plan with what it opened.
 
     Attributes:

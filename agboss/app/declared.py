@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +14,7 @@ from agboss.components.settings import Defaults, Limits, WorkflowSettings
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AssemblyError, DeclarationError
 from agboss.flow import chain
+from agboss_memory.records import replace
 
 
 def declared(target: Any) -> WorkflowSpec:

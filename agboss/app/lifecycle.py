@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from agboss.models import ChatModel, ModelCatalog, ModelSource
 from agboss.runtime import Runtime
 from agboss.windows import Windows
 from agboss_memory.contract import utc_now
+from agboss_memory.records import Record
 from agboss_memory.stores import Store, new_holder, release_holder
 
 logger = logging.getLogger("agboss")
@@ -30,8 +30,7 @@ RENEW_SECONDS = 3.0
 """How often a running Tern gives one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppSettings:
+class AppSettings(Record):
     """What ``create_app`` was told.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from agboss.agents import AgentPlan
@@ -18,6 +17,7 @@ from agboss.units import new_id
 from agboss_memory.compaction import PER_TERN, plan_blocks
 from agboss_memory.contract import CompressReport, LeftOut, MemoryView, utc_now
 from agboss_memory.messages import Block, Summary
+from agboss_memory.records import Record, field, replace
 from agboss_memory.render import Row, past_rows
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
 from agboss_memory.tokens import count_async, load_counter
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRow:
+class MemoryRow(Record):
     """One row of the next view.
 
     Attributes:
@@ -47,8 +46,7 @@ class MemoryRow:
     state: Literal["live", "summary"] = "live"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingMemory:
+class WorkingMemory(Record):
     """What an agent will see at the thread's next Tern, the task left out.
 
     Attributes:
@@ -218,6 +216,7 @@ class AppMemory:
 
     async def _carrier(self, runtime: Runtime, state: ThreadState) -> LiveTern:
         """The newest Tern as the one that carries the work's cost."""
+        prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
         live = LiveTern(
             plan=runtime.plan,
             store=runtime.store,
@@ -232,10 +231,10 @@ class AppMemory:
             metadata=None,
             started_at=utc_now(),
             window=state.window,
+            meter=Meter(runtime.plan.limits, runtime.plan.cost_of, prefix=prefix),
         )
+        live.meter.warn = live.warn
         day = await spent_today(runtime, live.started_at.date().isoformat())
-        prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
-        live.meter = Meter(runtime.plan.limits, runtime.plan.cost_of, live.warn, prefix)
         if day is not None:
             live.meter.bound_by(day)
         return live

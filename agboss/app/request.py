@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -17,13 +16,13 @@ from agboss.errors import InvalidInputError
 from agboss.flow import Graph
 from agboss.runtime import RunRequest
 from agboss.units import new_id
+from agboss_memory.records import Record
 
 LONGEST_ID = 512
 """Characters of a thread id, an owner or an idempotency key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunArguments:
+class RunArguments(Record):
     """The keyword arguments of ``execute`` and ``stream``."""
 
     thread: str | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -16,6 +15,7 @@ from agboss.flow import Graph
 from agboss.run import RunResult
 from agboss.runner import run_tern
 from agboss.runtime import RunRequest, Runtime
+from agboss_memory.records import replace
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle

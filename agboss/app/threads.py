@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from agboss.app.request import check_id
 from agboss.components.metadata import is_count
 from agboss.errors import InvalidInputError
 from agboss_memory.messages import Message, Summary, Tern
+from agboss_memory.records import Record
 from agboss_memory.stores.contract import MessagePage, TernPage, ThreadInfo, ThreadRef, WindowSpec
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ PAGE = 200
 """Terns read at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
+class Thread(Record):
     """A thread with its Terns.
 
     Attributes:
@@ -41,8 +40,7 @@ class Thread:
     terns: tuple[Tern, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadExport:
+class ThreadExport(Record):
     """Everything that is stored of a thread: Terns, what the agents said, and every summary ever made."""
 
     thread: Thread

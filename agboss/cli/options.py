@@ -7,7 +7,6 @@ import functools
 import importlib.metadata
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import typer
@@ -16,6 +15,7 @@ from agboss.app import App, create_app
 from agboss.cli.faults import INTERRUPTED, USAGE, CommandError, as_error, exit_code
 from agboss.cli.output import Output, stdout_kept, warnings_shown
 from agboss.cli.target import find_workflow
+from agboss_memory.records import Record
 
 AppOption = Annotated[str | None, typer.Option("--app", metavar="MODULE:CLASS", help="The workflow.")]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Built-in stand-ins for all models; needs no key.")]
@@ -30,8 +30,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Record):
     """What a command may use.
 
     Attributes:

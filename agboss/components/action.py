@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
@@ -19,7 +18,6 @@ from agboss_memory.messages import Tern
 C = TypeVar("C", bound=type[Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ActionContext(ToolContext):
     """What an action may know.
 
@@ -33,10 +31,9 @@ class ActionContext(ToolContext):
     task: str = ""
     input: Any = None
     answers: tuple[tuple[str, str], ...] = ()
-    history: tuple[Tern, ...] = field(default=(), repr=False)
+    history: tuple[Tern, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ActionSpec(ComponentSpec):
     """An action: ``input`` and ``output`` are pydantic models, or None for text."""
 

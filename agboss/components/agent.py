@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -25,12 +24,12 @@ from agboss.components.settings import ModelSpec, SpecLike, Thinking
 from agboss.components.tool import ToolRef, ToolSpec, tool_spec
 from agboss.errors import DeclarationError
 from agboss_memory.contract import BaseMemoryStrategy
+from agboss_memory.records import Record, field
 
 C = TypeVar("C", bound=type[Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptContext:
+class PromptContext(Record):
     """What a prompt function may know.
 
     Attributes:
@@ -55,16 +54,14 @@ ModelLike: TypeAlias = "ModelSpec | str | Mapping[str, Any]"
 StrategyLike: TypeAlias = "type[BaseMemoryStrategy] | BaseMemoryStrategy"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ToolUse(Record):
     """One tool of one agent: the tool and its cap for this agent (characters; 0 or less = the tool's own)."""
 
     spec: ToolSpec
     max_result_chars: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyUse:
+class StrategyUse(Record):
     """The memory strategy that an agent names: a class that the container builds, or an instance."""
 
     name: str
@@ -73,7 +70,6 @@ class StrategyUse:
     injectable: InjectableSpec = InjectableSpec(dependencies=())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec(ComponentSpec):
     """An agent as declared; None means inherited from the workflow's defaults."""
 

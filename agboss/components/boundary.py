@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -26,14 +25,12 @@ class Finish(Generic[OutT]):
     """Base of a workflow's exit. Subclass it as ``class Done(Finish[Report])`` and decorate with ``@workflow_finish``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StartSpec(ComponentSpec):
     """An entry: ``input`` is the pydantic model that callers pass, or None for text."""
 
     input: type[BaseModel] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FinishSpec(ComponentSpec):
     """An exit: ``output`` is the pydantic model of ``RunResult.output``, or None for text."""
 

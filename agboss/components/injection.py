@@ -5,20 +5,19 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, overload
 
 from agboss.components.keys import Dependency, InjectableSpec, InjectionToken, Key, Scope
 from agboss.components.metadata import attach_injectable, caller_locals, hints_of, metadata_of
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
+from agboss_memory.records import Record
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type[Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(Record):
     """One entry of ``providers``.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from agboss.components.naming import describe
 from agboss.errors import AgbossError
+from agboss_memory.records import Record
 
 T = TypeVar("T")
 Scope: TypeAlias = Literal["app", "tern"]
@@ -36,8 +36,7 @@ def key_name(key: object) -> str:
     return key.name if isinstance(key, InjectionToken) else describe(key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
+class Dependency(Record):
     """One constructor or function parameter that the container fills."""
 
     parameter: str
@@ -45,8 +44,7 @@ class Dependency:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InjectableSpec:
+class InjectableSpec(Record):
     """How the container builds a class: its dependencies, how long an instance lives, and what prevents it."""
 
     dependencies: tuple[Dependency, ...]

@@ -9,7 +9,6 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from pydantic import ValidationError
@@ -17,13 +16,13 @@ from pydantic import ValidationError
 from agboss.components.keys import InjectableSpec
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
+from agboss_memory.records import Record, replace
 
 ATTRIBUTE = "__agboss__"
 Kind: TypeAlias = Literal["workflow", "agent", "router", "action", "tool", "start", "finish", "model_provider"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentSpec:
+class ComponentSpec(Record):
     """What every component has: its kind, a name unique within the workflow, and a description."""
 
     kind: Kind
@@ -31,8 +30,7 @@ class ComponentSpec:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
+class Metadata(Record):
     """The one record on a decorated class or function."""
 
     component: ComponentSpec | None = None

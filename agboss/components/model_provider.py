@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from agboss.components.metadata import ComponentSpec, attach_component, docstring
@@ -14,7 +13,6 @@ from agboss.errors import DeclarationError
 C = TypeVar("C", bound=type[Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelProviderSpec(ComponentSpec):
     """A provider: models ``name:anything`` come from the class's ``model(spec)``."""
 

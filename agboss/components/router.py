@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,7 +18,6 @@ RouterLike: TypeAlias = "AnyRouter | Mapping[str, Any]"
 _SETTINGS: TypeAdapter[AnyRouter | None] = TypeAdapter(RouterSettings | None, config={"defer_build": True})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RouterSpec(ComponentSpec):
     """A router as declared; ``settings`` None = the workflow's ``defaults.router``."""
 

@@ -6,7 +6,6 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar, overload
 
@@ -17,14 +16,14 @@ from agboss.components.keys import Dependency, InjectableSpec, InjectionToken
 from agboss.components.metadata import ComponentSpec, attach_component, caller_locals, component_of, docstring, hints_of
 from agboss.components.naming import describe, kebab
 from agboss.errors import DeclarationError
+from agboss_memory.records import Record
 
 F = TypeVar("F", bound=Callable[..., Any])
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ReportCost = Callable[[Decimal, str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
+class ToolContext(Record):
     """What a tool may know about its call.
 
     Attributes:
@@ -42,7 +41,7 @@ class ToolContext:
     agent: str = ""
     call_id: str = ""
     metadata: str | None = None
-    report: ReportCost | None = field(default=None, repr=False, compare=False)
+    report: ReportCost | None = None
 
     def report_cost(self, usd: Decimal | float | str, what: str = "") -> None:
         """Book money that the tool spent. ``usd`` is in US dollars, ``what`` names the service."""
@@ -50,8 +49,7 @@ class ToolContext:
             self.report(Decimal(str(usd)), what)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolParameter:
+class ToolParameter(Record):
     """One parameter that the model fills."""
 
     name: str
@@ -59,7 +57,6 @@ class ToolParameter:
     default: Any = inspect.Parameter.empty
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec(ComponentSpec):
     """A tool as declared.
 
@@ -84,8 +81,7 @@ class ToolSpec(ComponentSpec):
     injectable: InjectableSpec | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRef:
+class ToolRef(Record, kw_only=False):
     """A tool as one agent uses it.
 
     Args:
@@ -94,7 +90,7 @@ class ToolRef:
     """
 
     target: Any
-    max_result_chars: int = field(default=0, kw_only=True)
+    max_result_chars: int = 0
 
 
 @overload

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -30,7 +29,6 @@ class WorkflowDefinition:
         return WorkflowSettings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSpec(ComponentSpec):
     """A workflow as declared. ``flow`` holds edges made by ``chain`` and ``from_``."""
 

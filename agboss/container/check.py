@@ -5,20 +5,19 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agboss.components.injection import Provider, injectable_spec
 from agboss.components.keys import Dependency, InjectionToken, Key, Scope, key_name
 from agboss.errors import AgbossError, DeclarationError
 from agboss_memory.contract import MemoryModel
+from agboss_memory.records import Record
 
 FRAMEWORK_KEYS: tuple[type[Any], ...] = (MemoryModel,)
 """Keys that the framework itself provides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Root:
+class Root(Record):
     """Something of the flow that the container builds or fills: a strategy, a tool, an action."""
 
     label: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
 from injector import Injector, Provider, Scope, ScopeDecorator
 
+from agboss_memory.records import Struct, field
 
-@dataclass(slots=True, eq=False)
-class TernScope:
+
+class TernScope(Struct, eq=False):
     """What lives as long as one Tern.
 
     Attributes:

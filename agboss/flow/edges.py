@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
+from agboss_memory.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Record, kw_only=False):
     """Nodes that follow one another."""
 
     nodes: tuple[Any, ...]
@@ -20,8 +19,7 @@ class Chain:
         return Chain((*self.nodes, node))
 
 
-@dataclass(frozen=True, slots=True)
-class Routes:
+class Routes(Record, kw_only=False):
     """A router, the nodes it may choose, and where those go that have no edge of their own."""
 
     router: Any
@@ -32,8 +30,7 @@ class Routes:
 Edge: TypeAlias = Chain | Routes
 
 
-@dataclass(frozen=True, slots=True)
-class From:
+class From(Record, kw_only=False):
     """The beginning of an edge, made by ``from_``."""
 
     node: Any

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,12 +10,12 @@ from agboss.components.metadata import ComponentSpec, component_of
 from agboss.components.naming import describe, normal_name
 from agboss.errors import AgbossError, DeclarationError
 from agboss.flow.edges import Chain, Routes
+from agboss_memory.records import Record, replace
 
 _NODE_KINDS = ("start", "agent", "router", "action", "finish")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Record):
     """One node.
 
     Attributes:
@@ -35,8 +34,7 @@ class Node:
         return (*self.routes, *((self.next,) if self.next else ()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class Graph(Record):
     """A flow without violations."""
 
     nodes: Mapping[str, Node]

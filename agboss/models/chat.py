@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
 from agboss.components.settings import Thinking
 from agboss_memory.messages import Message, ThinkingPart, ToolCall, UsagePurpose
+from agboss_memory.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSchema:
+class ToolSchema(Record):
     """A tool as a model sees it.
 
     Attributes:
@@ -26,8 +25,7 @@ class ToolSchema:
     parameters: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSettings:
+class CallSettings(Record):
     """How one call is made; None = the provider's default."""
 
     temperature: float | None = None
@@ -35,8 +33,7 @@ class CallSettings:
     thinking: Thinking | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
+class ModelRequest(Record):
     """One call of a chat model.
 
     Attributes:
@@ -61,7 +58,7 @@ class ModelRequest:
     output_schema: dict[str, Any] | None = None
     output_name: str = ""
     purpose: UsagePurpose = "answer"
-    on_text: Callable[[str], None] | None = field(default=None, compare=False)
+    on_text: Callable[[str], None] | None = None
 
     @property
     def text(self) -> str:
@@ -73,8 +70,7 @@ class ModelRequest:
         return "\n".join(part for part in parts if part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelUsage:
+class ModelUsage(Record):
     """What a call used, as reported by the provider.
 
     Attributes:
@@ -98,8 +94,7 @@ LENGTH = "length"
 """The ``finish_reason`` of an answer that was cut off at the longest one allowed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReply:
+class ModelReply(Record):
     """What a model answered.
 
     Attributes:

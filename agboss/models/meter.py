@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from agboss.errors import LimitExceededError, ModelError
 from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss_memory.messages import UsageRecord
+from agboss_memory.records import Struct
 from agboss_memory.stores.contract import BookedUsage, DaySpend
 
 if TYPE_CHECKING:
     from agboss.components.settings import Limits, ModelSpec, RunLimits
     from agboss_memory.messages import UsageSource
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_STEPS = 100
 """Nodes that one Tern may run when ``limits.per_run.steps`` is not set."""
@@ -24,8 +27,7 @@ _MICRO = Decimal(1_000_000)
 _FREE = Decimal(0)
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     steps: int = 0
     model_calls: int = 0
     tool_calls: int = 0
@@ -43,13 +45,15 @@ class Meter:
         prefix: Begins every booking key; for work that is booked on a Tern by somebody else than its run.
     """
 
-    def __init__(self, limits: Limits | None, cost_of: CostOf, warn: Callable[[str], None], prefix: str = "") -> None:
+    def __init__(
+        self, limits: Limits | None, cost_of: CostOf, warn: Callable[[str], None] = logger.warning, prefix: str = ""
+    ) -> None:
         self._limits = limits
         self._run = limits.per_run if limits is not None else None
         self._day: RunLimits | None = None
         self._before = DaySpend()
         self._cost_of = cost_of
-        self._warn = warn
+        self.warn = warn
         self._prefix = prefix
         self._keys: dict[str, int] = {}
         self._tally = _Tally()
@@ -172,7 +176,7 @@ class Meter:
             self._tally.usd += record.usd
         elif record.model not in self._unknown:
             self._unknown.add(record.model)
-            self._warn(f"the price of model {record.model!r} is unknown; spend is not known (set ModelSpec(price=))")
+            self.warn(f"the price of model {record.model!r} is unknown; spend is not known (set ModelSpec(price=))")
 
     def _key(self, stem: str) -> str:
         count = self._keys.get(stem, 0) + 1

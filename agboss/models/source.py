@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agboss.components.settings import ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest
 from agboss.models.resolve import ModelCatalog
+from agboss_memory.records import Record
 
 _UNASKED = object()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(Record):
     """Who asks for a model.
 
     Attributes:

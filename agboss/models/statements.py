@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from agboss_memory.messages import Message
+from agboss_memory.records import Record
 
 Speaker = Literal["user", "summary", "recalled", "result", "assistant"]
 
@@ -44,8 +44,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?!\s|$)[^.!?。！
 _STATUS = re.compile(r"^\[(failed|guarded|cancelled|paused|running)\]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class Statement(Record):
     """One sentence of a view.
 
     Attributes:
@@ -64,8 +63,7 @@ class Statement:
         return self.text.rstrip("\"')]").endswith(("?", "？"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Sight(Record):
     """What is in sight of one call: the task, and statements, oldest first."""
 
     task: str

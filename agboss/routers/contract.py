@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Protocol
 
 from agboss_memory.messages import TernStatus, UsageRecord
+from agboss_memory.records import Record, field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteOption:
+class RouteOption(Record):
     """A route as a router sees it.
 
     Attributes:
@@ -25,8 +24,7 @@ class RouteOption:
     examples: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteRequest:
+class RouteRequest(Record):
     """One decision.
 
     Attributes:
@@ -54,8 +52,7 @@ class RouteRequest:
     metadata: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteResult:
+class RouteResult(Record):
     """A decision.
 
     Attributes:

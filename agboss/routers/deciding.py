@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from agboss.components.settings import RouterSettings
 from agboss.errors import RouterError
 from agboss.routers.contract import Router, RouteRequest, RouteResult
 from agboss_memory.messages import TernStatus
+from agboss_memory.records import replace
 
 NameOf: TypeAlias = Callable[[Any], str]
 """Gives the name of a route target: of a component class, or of a name itself."""

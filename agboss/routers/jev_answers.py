@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeGuard, cast
 
 from agboss.routers.deciding import confidence_of
+from agboss_memory.records import Record, field
 
 TOLERANCE = 0.05
 """How far probabilities may sum from 1. Servers round them to two decimals."""
@@ -20,8 +20,7 @@ class BadAnswerError(ValueError):
     """An answer that breaks the decision API. Its text says how."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Record):
     """A checked answer to a choice question.
 
     Attributes:
@@ -37,8 +36,7 @@ class Choice:
     reported_confidence: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decisions:
+class Decisions(Record):
     """A server's reply.
 
     Attributes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import urlsplit
 
 from agboss.components.settings import JevRouter
 from agboss.errors import ModelKeyError
+from agboss_memory.records import Record
 
 OPENROUTER = "https://openrouter.ai"
 TYPESAFE = "https://api.typesafe.ai"
@@ -20,8 +20,7 @@ TYPESAFE_USD_PER_TOKEN = Decimal("0.000000042")
 """TypeSafe's list price of an input token; output is free. Its own API reports no cost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionServer:
+class DecisionServer(Record):
     """A server of the decision API.
 
     Attributes:

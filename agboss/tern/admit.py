@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agboss.errors import ThreadBusyError
 from agboss.windows import Held, Windows
+from agboss_memory.records import Record
 from agboss_memory.stores.contract import Admission, Admitted, Store, Window
 
 FIRST_PAUSE = 0.02
@@ -17,8 +17,7 @@ FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmitRequest:
+class AdmitRequest(Record):
     """What is to be admitted.
 
     Attributes:
@@ -38,8 +37,7 @@ class AdmitRequest:
     clock: Callable[[], float] = time.monotonic
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmitResult:
+class AdmitResult(Record):
     """The admission with its window; ``window`` is empty for a repeat."""
 
     admitted: Admitted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from dataclasses import dataclass
 from datetime import datetime
 
 from agboss.agents import AgentPlan
@@ -13,12 +12,12 @@ from agboss.errors import AgbossError, StrategyError
 from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
 from agboss_memory.fit import FitRequest, Fitted, fit, surely_fits
 from agboss_memory.messages import Message
+from agboss_memory.records import Record
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRequest:
+class ContextRequest(Record):
     """What is known before one model call of an agent.
 
     Attributes:
@@ -56,8 +55,7 @@ class ContextRequest:
     load_older: OlderMessages | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltContext:
+class BuiltContext(Record):
     """What the model gets: the view as the strategy made it, the system text and the messages."""
 
     view: MemoryView

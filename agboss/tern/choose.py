@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from agboss.errors import RouterError
 from agboss.flow.graph import Node
 from agboss.plan import RouterPlan
@@ -11,20 +9,19 @@ from agboss.routers import RouteRequest, RouteResult, decide
 from agboss.run import LiveTern
 from agboss_memory.contract import MemoryContext
 from agboss_memory.messages import TernStatus
+from agboss_memory.records import Record
 from agboss_memory.render import joined, past_rows
 from agboss_memory.strategies import TurnMemory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseRequest:
+class ChooseRequest(Record):
     """Where the Tern stands: the node that ran last."""
 
     live: LiveTern
     node: Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Record):
     """The next node, and the decision when a router made it."""
 
     node: Node

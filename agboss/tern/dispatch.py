@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import Any
 
 from agboss.agents import AgentJob, Listener, ViewBuilder, run_agent
@@ -12,10 +11,10 @@ from agboss.components.tool import ToolContext
 from agboss.errors import AgbossError, TernFailedError
 from agboss.flow.graph import Node
 from agboss.run import LiveTern, as_answer, as_model
+from agboss_memory.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchRequest:
+class DispatchRequest(Record):
     """Which node runs.
 
     Attributes:
@@ -31,8 +30,7 @@ class DispatchRequest:
     listener: Listener | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatched:
+class Dispatched(Record):
     """What the node gave: its answer as text, and the value for the next node (a model instance or the text)."""
 
     answer: str

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from agboss.components.boundary import FinishSpec
 from agboss.run import as_answer, as_model
+from agboss_memory.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishRequest:
+class FinishRequest(Record):
     """The finish that was reached and what the last node gave."""
 
     finish: FinishSpec
@@ -20,8 +19,7 @@ class FinishRequest:
     answer: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(Record):
     """The Tern's answer, its output, and the output's JSON for the store (None for text)."""
 
     answer: str

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agboss.run import LiveTern
 from agboss.windows import Windows
 from agboss_memory.compaction import plan_blocks
 from agboss_memory.messages import Block, Message, Tern, TernStatus, ToolCall
+from agboss_memory.records import Record, replace
 from agboss_memory.stores.contract import Commit
 
 CLOSED_CALL = "Error: not finished, the turn ended before the tool gave a result."
 """Result of a call that was still open when the Tern ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRequest:
+class RecordRequest(Record):
     """How the Tern ended.
 
     Attributes:
@@ -42,8 +41,7 @@ class RecordRequest:
     error_code: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Record):
     """The stored Tern, its messages, the blocks that are due now, and the strategies whose update is due."""
 
     tern: Tern

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from agboss.errors import AgbossError, CompactionError
 from agboss.events import Compacted
@@ -15,6 +14,7 @@ from agboss.windows import Windows
 from agboss_memory.compaction import PER_TERN, PROMPT_HASH, SummaryTask, after_failure, summarise
 from agboss_memory.contract import MemoryTurn, utc_now
 from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+from agboss_memory.records import Record, replace
 from agboss_memory.render import span
 from agboss_memory.stores.contract import (
     MemoryOutcome,
@@ -30,8 +30,7 @@ UPDATE_TRIES = 4
 """The first call of ``update_memory``, then one at each of the thread's next three Terns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRequest:
+class MemoryRequest(Record):
     """What is to be done.
 
     Attributes:
@@ -51,8 +50,7 @@ class MemoryRequest:
     messages: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryReport:
+class MemoryReport(Record):
     """What was done: the compaction, and the error of a strict one."""
 
     compaction: CompactionReport | None = None

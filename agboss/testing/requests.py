@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from agboss.models import CallSettings, ToolSchema
 from agboss.routers import RouteOption, RouteRequest
 from agboss_memory.messages import Message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedRequest(RouteRequest):
     """One decision that a scripted router was asked for: a ``RouteRequest`` with the members of a model's request.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -14,10 +13,10 @@ from agboss.components.metadata import caller_locals, component_of
 from agboss.components.naming import describe
 from agboss.components.tool import ToolRef, tool_spec
 from agboss.errors import DeclarationError
+from agboss_memory.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Record):
     """The model answers with text."""
 
     text: str
@@ -26,8 +25,7 @@ class Reply:
     usd: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Record):
     """The model calls a tool. Build one by hand for a call that a confused model makes.
 
     Attributes:
@@ -41,8 +39,7 @@ class Call:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(Record):
     """The router chooses a component."""
 
     target: Any

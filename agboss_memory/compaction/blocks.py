@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agboss_memory.messages import Block
+from agboss_memory.records import replace
 
 TRIES = 4
 """First try with the Tern that completed the block, then one after each of the next three."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 
 from agboss_memory.contract import TokenCounter
 from agboss_memory.errors import CompactionError
 from agboss_memory.messages import Tern
+from agboss_memory.records import Record, replace
 from agboss_memory.render import span, turn_text
 from agboss_memory.tokens import count_async, load_counter
 
@@ -38,8 +38,7 @@ PER_MESSAGE = 4
 """Tokens that a provider adds around each message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryTask:
+class SummaryTask(Record):
     """What is to be summarised.
 
     Attributes:

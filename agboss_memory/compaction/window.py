@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agboss_memory.atoms import Atom
 from agboss_memory.contract import MemoryModel, TokenCounter
 from agboss_memory.errors import AgbossError, CompactionError
 from agboss_memory.fit import PER_MESSAGE, cut_to
 from agboss_memory.messages import Message, Summary
+from agboss_memory.records import Record
 from agboss_memory.render import fence, numbered_summaries, span
 
 INSTRUCTIONS = """\
@@ -62,8 +62,7 @@ class Calls:
             self.left -= 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangeTask:
+class RangeTask(Record):
     """What is to be summarised.
 
     Attributes:

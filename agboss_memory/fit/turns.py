@@ -7,20 +7,19 @@ still does not fit is cut with a visible mark, the largest tool results first, t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
 from agboss_memory.errors import StrategyError
 from agboss_memory.fit.estimate import CUT_MARK, PER_MESSAGE
 from agboss_memory.fit.window import WindowFit, fit_window
 from agboss_memory.messages import Message
+from agboss_memory.records import Record, replace
 from agboss_memory.render import joined, user_message, view_rows
 
 REASON = "over_window"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitRequest:
+class FitRequest(Record):
     """One request before it is sent.
 
     Attributes:
@@ -45,8 +44,7 @@ class FitRequest:
     tern: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class Fitted(Record):
     """The same request within the window.
 
     Attributes:

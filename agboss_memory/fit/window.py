@@ -6,13 +6,13 @@ A summary is all that is left of a long past: results keep a share of the room, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from agboss_memory.atoms import Atom, atoms_of, complete, in_loop, merged, named
 from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
 from agboss_memory.errors import StrategyError
 from agboss_memory.fit.estimate import counter_of, cut_to, effective_window, sizes
 from agboss_memory.messages import Message
+from agboss_memory.records import Record, replace
 from agboss_memory.render import numbered_summaries, placed
 
 REASON = "over_window"
@@ -27,8 +27,7 @@ RESULT_SHARE = 4
 """Results of the open atom keep a quarter of the room together before summaries are left out for them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowFit:
+class WindowFit(Record):
     """A request with an exact window before it is sent.
 
     Attributes:

@@ -12,16 +12,15 @@ usage, due work). Each is one call, so that a store can do it in one hop. Rules 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from agboss_memory.contract import Conversation
 from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+from agboss_memory.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowSpec:
+class WindowSpec(Record):
     """How much of a thread an admission reads.
 
     Attributes:
@@ -33,8 +32,7 @@ class WindowSpec:
     summaries: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Record):
     """The newest part of a thread, as strategies read it.
 
     Attributes:
@@ -50,8 +48,7 @@ class Window:
     planned_to: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadInfo:
+class ThreadInfo(Record):
     """A thread as listed.
 
     Attributes:
@@ -73,8 +70,7 @@ class ThreadInfo:
     running: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(Record):
     """A request to start a Tern.
 
     Attributes:
@@ -114,8 +110,7 @@ class Admission:
     known: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingWork:
+class PendingWork(Record):
     """Memory work of a finished Tern that is still to be done.
 
     Attributes:
@@ -129,8 +124,7 @@ class PendingWork:
     attempts: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class Admitted(Record):
     """The answer to an admission.
 
     Attributes:
@@ -161,16 +155,14 @@ class Admitted:
     pending: tuple[PendingWork, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BookedUsage:
+class BookedUsage(Record):
     """A usage record under the key that makes its booking idempotent within the Tern."""
 
     step_key: str
     record: UsageRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Record):
     """The final transaction of a Tern.
 
     Attributes:
@@ -199,16 +191,14 @@ class Commit:
     strategies: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(Record):
     """What the final transaction left: the thread's version and the blocks that are due now, oldest first."""
 
     version: int
     due: tuple[Block, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadRef:
+class ThreadRef(Record):
     """Names a thread for a read or for administration.
 
     Attributes:
@@ -224,8 +214,7 @@ class ThreadRef:
     any_owner: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadState:
+class ThreadState(Record):
     """A thread outside a Tern: what ``/memory`` and Compact start from."""
 
     info: ThreadInfo
@@ -236,8 +225,7 @@ class ThreadState:
     pending: tuple[PendingWork, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryWrite:
+class SummaryWrite(Record):
     """One summary with its block and its cost, written together or not at all.
 
     The block of a turn summary becomes ``done``. A second active summary of the same range is refused quietly: the
@@ -253,8 +241,7 @@ class SummaryWrite:
     usage: tuple[BookedUsage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryOutcome:
+class MemoryOutcome(Record):
     """The end of one piece of memory work that wrote no summary.
 
     Attributes:
@@ -276,8 +263,7 @@ class MemoryOutcome:
     usage: tuple[BookedUsage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaySpend:
+class DaySpend(Record):
     """What a workflow spent on one UTC day, kept up to date by every write that books usage.
 
     ``model_calls`` counts booked records whose purpose is not ``tool``; ``tokens`` is input plus output; ``micro_usd``
@@ -291,8 +277,7 @@ class DaySpend:
     micro_usd: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TernPage:
+class TernPage(Record):
     """A page of Terns.
 
     Attributes:
@@ -308,8 +293,7 @@ class TernPage:
     newest: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessagePage:
+class MessagePage(Record):
     """A page of messages of one agent's conversation (newest first inside the range, returned oldest first).
 
     ``tern`` restricts it to one Tern; ``agent`` None means all agents (only with ``tern``).
@@ -321,8 +305,7 @@ class MessagePage:
     tern: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class Append(Record):
     """Messages that are stored outside a Tern.
 
     Attributes:
@@ -342,8 +325,7 @@ class Append:
     owner: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class Appended(Record):
     """The thread's key and the numbers that the messages got; ``last`` below ``first`` when there were none."""
 
     key: int

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 
 from agboss_memory.contract import Conversation, utc_now
 from agboss_memory.messages import Message, Summary
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import MessagePage, Store, SummaryWrite
 
 

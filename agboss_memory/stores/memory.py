@@ -6,11 +6,11 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from agboss_memory.contract import Conversation
 from agboss_memory.messages import EPOCH, Block, Message, Summary, Tern, UsageRecord, as_utc
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from agboss_memory.messages import Block, Message, Summary, Tern, TernStatus, UsageRecord, as_utc
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import Admission, BookedUsage, Commit, PendingWork, Window, WindowSpec
 from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
 

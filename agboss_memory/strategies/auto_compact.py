@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from agboss_memory.atoms import Atom, in_loop, newest_turn
 from agboss_memory.compaction import (
@@ -34,6 +33,7 @@ from agboss_memory.errors import AgbossError
 from agboss_memory.fit import WindowFit
 from agboss_memory.fit.window import room_for, view_tokens
 from agboss_memory.messages import Summary
+from agboss_memory.records import Struct, replace
 from agboss_memory.render import placed
 from agboss_memory.strategies.reading import PAGE, Loaded, Reader, shown_tokens
 from agboss_memory.strategies.selection import WindowRule, share, usable, view_of
@@ -46,8 +46,7 @@ FAILED = "compaction failed: "
 _LOG = logging.getLogger("agboss_memory")
 
 
-@dataclass(slots=True)
-class _Folded:
+class _Folded(Struct):
     """What a fold did so far."""
 
     made: list[Summary]

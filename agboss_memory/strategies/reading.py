@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from agboss_memory.atoms import Atom, atoms_of, in_loop
 from agboss_memory.contract import Conversation, ConversationLog, MemoryContext, MemoryTurn, TokenCounter
 from agboss_memory.fit.estimate import counter_of, texts_of
 from agboss_memory.messages import Message, Summary
+from agboss_memory.records import Record, replace
 from agboss_memory.tokens import count_async, load_counter
 
 PAGE = 500
@@ -18,8 +18,7 @@ Shape = Callable[[tuple[Atom, ...]], Awaitable[tuple[Atom, ...]]]
 """From live atoms to what the view shows of them, every message with the tokens of what it shows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(Record):
     """What was read.
 
     Attributes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from agboss_memory.atoms import Atom, complete, in_loop, merged, named, opened
 from agboss_memory.contract import Budget, LeftOut, MemoryView
 from agboss_memory.fit.estimate import effective_window
 from agboss_memory.messages import Message, Summary
+from agboss_memory.records import Record, replace
 from agboss_memory.strategies.reading import Loaded, shown_tokens
 
 _LOG = logging.getLogger("agboss_memory")
@@ -39,8 +39,7 @@ def share(window: int, ratio: Decimal) -> int:
     return int(window * ratio)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picked:
+class Picked(Record):
     """What a rule selected: kept atoms, oldest first, and the others with a reason."""
 
     kept: tuple[Atom, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 
 from agboss_memory.atoms import Atom, newest_turn
 from agboss_memory.compaction import (
@@ -31,6 +30,7 @@ from agboss_memory.contract import (
 )
 from agboss_memory.errors import AgbossError, CompactionError
 from agboss_memory.messages import Message, Summary
+from agboss_memory.records import replace
 from agboss_memory.render import placed
 from agboss_memory.strategies.reading import Loaded, Reader
 from agboss_memory.strategies.selection import WindowRule, mapped, share, usable, view_of, within_tokens

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from agboss_memory.errors import (
     UnknownThreadError,
 )
 from agboss_memory.messages import TernStatus
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     MessagePage,
 )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from agboss_memory.errors import (
     ThreadDeletedError,
 )
 from agboss_memory.messages import Block, Message, TernStatus, ThinkingPart, ToolCall
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     MemoryOutcome,
     MessagePage,

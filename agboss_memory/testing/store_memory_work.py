@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 from agboss_memory.messages import Block, Summary
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     DaySpend,
     MemoryOutcome,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from agboss_memory.errors import (
     UnknownThreadError,
 )
 from agboss_memory.messages import Message, ToolCall
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     MessagePage,
 )

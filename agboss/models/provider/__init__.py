@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agboss.components.settings import ModelSpec
 from agboss.errors import MissingExtraError
+from agboss_memory.records import Record
 
 if TYPE_CHECKING:
     from agboss.models.provider.model import ProviderModel
@@ -17,8 +17,7 @@ __all__ = ["RetryPolicy", "open_provider_model"]
 _EXTRAS = {"anthropic": "anthropic", "google": "google"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Record):
     """How often and how patiently a failed attempt is made again.
 
     Attributes:

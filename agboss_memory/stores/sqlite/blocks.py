@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from agboss_memory.messages import Block
+from agboss_memory.records import replace
 from agboss_memory.stores.sqlite import terns
 from agboss_memory.stores.text import decode_text, encode_text
 

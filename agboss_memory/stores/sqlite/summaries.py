@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from agboss_memory.messages import EPOCH, Summary
+from agboss_memory.records import replace
 from agboss_memory.stores.sqlite.columns import from_amount, from_micros, to_amount, to_micros
 from agboss_memory.stores.text import decode_text, encode_text
 

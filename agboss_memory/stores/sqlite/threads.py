@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from agboss_memory.records import Struct
 from agboss_memory.stores.contract import Admission, ThreadInfo, ThreadRef
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
@@ -41,8 +41,7 @@ LIST_OWNED = _SELECT + "workflow = ? AND owner = ? AND key < ? ORDER BY key DESC
 _NO_BOUND = 2**63 - 1
 
 
-@dataclass(slots=True)
-class ThreadRow:
+class ThreadRow(Struct):
     """A row of ``threads``, its texts still encoded."""
 
     key: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 
 from agboss_memory.contract import Conversation
 from agboss_memory.messages import Summary, Tern
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,

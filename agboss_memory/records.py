@@ -1,0 +1,46 @@
+"""The frozen record that everything inside is made of: slots, keywords only, made in a fraction of a dataclass's time.
+
+A `Record` is a `msgspec.Struct` that still answers as a dataclass does, so `dataclasses.replace`, `fields`, `asdict`
+and every library that knows dataclasses take it. Inside, use `replace` from here.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, dataclass_transform
+
+from msgspec import NODEFAULT, Struct, field
+from msgspec.structs import fields, replace
+
+__all__ = ["Record", "Struct", "field", "replace"]
+
+
+class _KeywordOnly(type(Struct)):
+    """msgspec inherits `frozen`, but not `kw_only`."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> type:
+        options.setdefault("kw_only", True)
+        return super().__new__(mcs, name, bases, namespace, **options)
+
+
+class _DataclassFields:
+    """What the dataclasses module looks for on a class, built when somebody asks."""
+
+    def __get__(self, instance: object, owner: type) -> dict[str, dataclasses.Field[Any]]:
+        return {one.name: _as_dataclass_field(one) for one in fields(owner)}
+
+
+def _as_dataclass_field(one: Any) -> "dataclasses.Field[Any]":
+    default = dataclasses.MISSING if one.default is NODEFAULT else one.default
+    factory = dataclasses.MISSING if one.default_factory is NODEFAULT else one.default_factory
+    made: Callable[..., dataclasses.Field[Any]] = dataclasses.field
+    known = made(default=default) if default is not dataclasses.MISSING else made(default_factory=factory)
+    known.name, known.type, known.kw_only = one.name, one.type, True
+    known._field_type = dataclasses._FIELD  # type: ignore[attr-defined]
+    return known
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class Record(Struct, frozen=True, metaclass=_KeywordOnly):
+    """A frozen record with slots, made by keywords."""
+
+    __dataclass_fields__ = _DataclassFields()
