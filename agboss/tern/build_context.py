@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
-from agboss.agents import AgentPlan
+from agboss.agents import AgentPlan, BoundTool, fetch_tool
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
-from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
+from agboss_memory.contract import Budget, ConversationLog, MemoryContext, MemoryView, OlderMessages, TokenCounter
 from agboss_memory.fit import FitRequest, Fitted, fit, surely_fits
 from agboss_memory.messages import Message
 from agboss_memory.records import Record
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
+from agboss_memory.tool_results import FETCH_TOOL_RESULT, holds_stub
 
 
 class ContextRequest(Record):
@@ -36,6 +39,7 @@ class ContextRequest(Record):
         metadata: JSON text of the caller, or None.
         counter: Token counter of the agent's model, None when nothing needs counting.
         load_older: Reads older messages of the conversation.
+        log: The agent's own conversation, for an agent with a memoryConfig.
     """
 
     agent: AgentPlan
@@ -53,14 +57,16 @@ class ContextRequest(Record):
     metadata: str | None = None
     counter: TokenCounter | None = None
     load_older: OlderMessages | None = None
+    log: ConversationLog | None = None
 
 
 class BuiltContext(Record):
-    """What the model gets: the view as the strategy made it, the system text and the messages."""
+    """What the model gets: the view as the strategy made it, system text, messages, and tools that only it needs."""
 
     view: MemoryView
     system: str
     messages: tuple[Message, ...]
+    tools: Mapping[str, BoundTool] = MappingProxyType({})
 
 
 async def build_context(request: ContextRequest) -> BuiltContext:
@@ -81,20 +87,31 @@ async def build_context(request: ContextRequest) -> BuiltContext:
             metadata=request.metadata,
         )
     )
-    if view.system_addendum:
-        system = f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
+    tools = _tools(request, view)
+    exact = agent.config is not None
+    whole = "\n\n".join(text for text in (system, view.system_addendum) if text)
+    schemas = (*agent.schema_texts, *(tool.schema_text for tool in tools.values()))
     asked = FitRequest(
         agent=agent.name,
         view=view,
         task=request.task,
         results=request.results,
         added=request.added,
-        fixed=(system, *agent.schema_texts),
+        fixed=(system if exact else whole, *schemas),
         budget=_budget(request),
+        tern=request.tern if exact else 0,
     )
     # Counting long texts, and loading a vocabulary before, would hold up the event loop.
     fitted = fit(asked) if surely_fits(asked) else await asyncio.to_thread(fit, asked)
-    return BuiltContext(view=fitted.view, system=system, messages=_messages(fitted, request))
+    if exact:  # summaries may have gone for the rest to fit
+        whole = "\n\n".join(text for text in (system, fitted.view.system_addendum) if text)
+    return BuiltContext(view=fitted.view, system=whole, messages=_messages(fitted, request), tools=tools)
+
+
+def _tools(request: ContextRequest, view: MemoryView) -> Mapping[str, BoundTool]:
+    """``fetch_tool_result`` when the view shows a stub, or the agent names it."""
+    offered = request.log is not None and (request.agent.spec.fetches or holds_stub(view.messages or ()))
+    return {FETCH_TOOL_RESULT: fetch_tool(request.log)} if offered and request.log is not None else {}
 
 
 def _budget(request: ContextRequest) -> Budget:
@@ -111,7 +128,7 @@ async def _view(request: ContextRequest) -> MemoryView:
         owner=request.owner,
         agent=agent.name,
         now=request.now,
-        task=request.task,
+        task="" if request.log is not None else request.task,
         history=window.terns[-terns:] if terns else (),
         summaries=window.summaries[-summaries:] if summaries else (),
         blocks=window.blocks,
@@ -120,6 +137,7 @@ async def _view(request: ContextRequest) -> MemoryView:
         call_index=request.call_index,
         previous=request.previous,
         load_older=request.load_older,
+        log=request.log,
     )
     try:
         made = strategy.build_context(context)
@@ -147,7 +165,7 @@ def _messages(fitted: Fitted, request: ContextRequest) -> tuple[Message, ...]:
     view = fitted.view
     if view.messages is None:
         return (user_message(view, fitted.task, request.results), *fitted.added)
-    if any(message.tern == request.tern for message in view.messages):
+    if request.log is not None or any(message.tern == request.tern for message in view.messages):
         return view.messages
     past_only = MemoryView(recalled=view.recalled)
     return (*view.messages, user_message(past_only, fitted.task, request.results), *fitted.added)
