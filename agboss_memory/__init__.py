@@ -53,6 +53,7 @@ from agboss_memory.strategies import (
     strategy_for,
 )
 from agboss_memory.tool_results import fetch_tool_result
+from agboss_memory.replay import WhatIf, WhatIfCall, what_if
 
 __all__ = [
     "AgbossError",
@@ -97,6 +98,8 @@ __all__ = [
     "ToolResultEviction",
     "TurnMemory",
     "UsageRecord",
+    "WhatIf",
+    "WhatIfCall",
     "WindowView",
     "WindowedConfig",
     "WindowedMemory",
@@ -105,4 +108,5 @@ __all__ = [
     "open_store",
     "parse_memory_config",
     "strategy_for",
+    "what_if",
 ]
