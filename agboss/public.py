@@ -1,6 +1,16 @@
 """Every public name of ``agboss``, in one list."""
 
-from agboss.app import App, RunStream, Thread, ThreadExport, WorkingMemory, create_app
+from agboss.app import (
+    AgentInfo,
+    AgentRuntime,
+    AgentSession,
+    App,
+    RunStream,
+    Thread,
+    ThreadExport,
+    WorkingMemory,
+    create_app,
+)
 from agboss.components.action import ActionContext, action
 from agboss.components.agent import PromptContext, agent
 from agboss.components.boundary import AnswerFinish, Finish, Start, TaskStart, workflow_finish, workflow_start
@@ -26,6 +36,7 @@ from agboss.components.settings import (
 )
 from agboss.components.tool import ToolContext, ToolRef, tool
 from agboss.components.workflow import WorkflowDefinition, workflow
+from agboss.definitions import AgentDefinition, DefinitionFolder, defined_agent, ready_definitions
 from agboss.errors import (
     AgbossError,
     AppStateError,
@@ -67,6 +78,10 @@ from agboss_memory.messages import Message, Summary, Tern, TernStatus, UsageReco
 __all__ = [
     "ActionContext",
     "AgbossError",
+    "AgentDefinition",
+    "AgentInfo",
+    "AgentRuntime",
+    "AgentSession",
     "AnswerFinish",
     "App",
     "AppStateError",
@@ -78,6 +93,7 @@ __all__ = [
     "CompactionReport",
     "DeclarationError",
     "Defaults",
+    "DefinitionFolder",
     "Finish",
     "FunctionRouter",
     "History",
@@ -144,12 +160,14 @@ __all__ = [
     "agent",
     "chain",
     "create_app",
+    "defined_agent",
     "from_",
     "injectable",
     "model_provider",
     "provide",
     "provide_class",
     "provide_factory",
+    "ready_definitions",
     "router",
     "tool",
     "workflow",

@@ -41,6 +41,7 @@ from agboss_memory.messages import (
     ToolCall,
     UsageRecord,
 )
+from agboss_memory.replay import WhatIf, WhatIfCall, what_if
 from agboss_memory.stores import MemoryStore, SqliteStore, Store, open_store
 from agboss_memory.strategies import (
     AutoCompactMemory,
@@ -53,7 +54,6 @@ from agboss_memory.strategies import (
     strategy_for,
 )
 from agboss_memory.tool_results import fetch_tool_result
-from agboss_memory.replay import WhatIf, WhatIfCall, what_if
 
 __all__ = [
     "AgbossError",

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, cast
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from agboss.app.agents import AgentInfo, agent_infos
 from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
@@ -155,6 +156,10 @@ class App:
     def store_url(self) -> str:
         """Where threads are kept."""
         return self._lifecycle.settings.store.url
+
+    async def agents(self) -> tuple[AgentInfo, ...]:
+        """The agents of the flow, in its order, with everything inherited filled in."""
+        return agent_infos((await self._lifecycle.runtime()).plan)
 
     def describe(self) -> str:
         """The flow as a Mermaid flowchart."""

@@ -11,9 +11,11 @@ from pydantic_core import to_jsonable_python
 from agboss.app.request import check_id
 from agboss.components.metadata import is_count
 from agboss.errors import InvalidInputError
+from agboss.units import new_id
+from agboss_memory.contract import utc_now
 from agboss_memory.messages import Message, Summary, Tern
 from agboss_memory.records import Record
-from agboss_memory.stores.contract import MessagePage, TernPage, ThreadInfo, ThreadRef, WindowSpec
+from agboss_memory.stores.contract import Append, MessagePage, TernPage, ThreadInfo, ThreadRef, WindowSpec
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -81,6 +83,16 @@ class AppThreads:
         check_id("after", after)
         store = (await self._lifecycle.runtime()).store
         return await store.threads(self._lifecycle.assembly.spec.name, owner, after, limit)
+
+    async def create(self, *, owner: str | None = None) -> str:
+        """Make an empty thread, bound to ``owner``; gives its id."""
+        check_id("owner", owner)
+        runtime = await self._lifecycle.runtime()
+        thread = new_id()
+        await runtime.store.append(
+            Append(workflow=runtime.plan.name, thread=thread, owner=owner, agent="", messages=(), now=utc_now())
+        )
+        return thread
 
     async def get(self, thread: str, last: int | None = None, *, owner: str | None = None) -> Thread:
         """A thread with all its Terns, read in pages; ``last`` = only the newest so many.
