@@ -18,7 +18,7 @@ from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
 from agboss.app.memory import AppMemory
-from agboss.app.request import RunArguments, make_request
+from agboss.app.request import RunArguments, make_request, start_named
 from agboss.app.streaming import RunStream, direct_agents
 from agboss.app.threads import AppThreads
 from agboss.components.injection import ProviderLike
@@ -156,6 +156,10 @@ class App:
     def store_url(self) -> str:
         """Where threads are kept."""
         return self._lifecycle.settings.store.url
+
+    def start(self, name: str) -> type[Any]:
+        """A start's class by its name, as ``execute`` takes it. Raises InvalidInputError."""
+        return start_named(self._lifecycle.assembly.graph, name)
 
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The agents of the flow, in its order, with everything inherited filled in."""

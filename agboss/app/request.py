@@ -55,6 +55,16 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     )
 
 
+def start_named(graph: Graph, name: str) -> type[Any]:
+    """The class of a start of the flow. Raises InvalidInputError."""
+    starts = {node.spec.name for node in graph.of_kind("start")}
+    found = {known: target for target, known in graph.names.items() if known in starts}
+    if name not in found:
+        hint = f"the starts are: {', '.join(found)}"
+        raise InvalidInputError("run.wrong-start", f"{name!r:.80} is no start", hint)
+    return found[name]
+
+
 def _check_timeout(seconds: Any) -> None:
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if seconds is not None and not (number and seconds > 0):

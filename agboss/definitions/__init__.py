@@ -1,7 +1,7 @@
 """Agents as JSON files."""
 
 from agboss.definitions.agents import defined_agent
-from agboss.definitions.definition import AgentDefinition, DefinedTool, definition_schema, parse_definition
+from agboss.definitions.definition import AgentDefinition, DefinedTool, definition_schema, parse_definition, with_memory
 from agboss.definitions.folder import DefinitionFolder, DefinitionProblem, unknown_agent
 from agboss.definitions.ready import ready_definitions
 
@@ -15,4 +15,5 @@ __all__ = [
     "parse_definition",
     "ready_definitions",
     "unknown_agent",
+    "with_memory",
 ]

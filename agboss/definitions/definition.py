@@ -124,6 +124,17 @@ def parse_definition(value: AgentDefinition | Mapping[str, Any] | str) -> AgentD
         ) from error
 
 
+def with_memory(definition: AgentDefinition, text: str) -> AgentDefinition:
+    """A definition with another memoryConfig, given as JSON. Blank text keeps it, ``null`` is the default.
+
+    Raises:
+        InvalidInputError: ``definition.invalid``, as ``parse_definition``.
+    """
+    if not text.strip():
+        return definition
+    return parse_definition(definition.to_dict() | {"memoryConfig": _read(text)})
+
+
 def definition_schema() -> dict[str, Any]:
     """JSON Schema of an agent definition, as editors read it."""
     return AgentDefinition.model_json_schema(by_alias=True)
@@ -137,7 +148,7 @@ def _read(text: str) -> Any:
         what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InvalidInputError(
             "definition.invalid",
-            f"the agent definition is no JSON{place}: {what}",
+            f"this is no JSON{place}: {what}",
             _HINT,
             problems=(("", f"{what}{place}"),),
         ) from error

@@ -1,0 +1,68 @@
+"""``agboss serve``: a workflow, or a folder of agent definitions, over HTTP."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from agboss.app import AgentRuntime, App
+from agboss.cli.options import Session, command
+from agboss.cli.target import find_tools
+from agboss.errors import MissingExtraError
+
+TOKENS_VARIABLE = "AGBOSS_TOKENS"
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the command."""
+    command(cli, "serve")(serve)
+
+
+async def serve(
+    session: Session,
+    host: Annotated[str, typer.Option("--host", help="Address to bind.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 = a free one.")] = 8000,
+    definitions: Annotated[
+        str | None, typer.Option("--definitions", metavar="FOLDER", help="Serve agents defined by JSON files.")
+    ] = None,
+    tools: Annotated[
+        str | None, typer.Option("--tools", metavar="MODULE", help="Module with the tools that definitions name.")
+    ] = None,
+) -> None:
+    """Serve a workflow over HTTP until Ctrl-C. Tokens come from AGBOSS_TOKENS, as owner=token,owner=token."""
+    try:
+        from agboss.server import make_server, run_server  # an extra of its own
+        from agboss.server.settings import LOOPBACK_HOSTS, check_address, is_loopback, parse_tokens
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        text = f"serving needs {error.name}"
+        raise MissingExtraError("extra.missing", text, "pip install 'agboss[server]'") from error
+    tokens = parse_tokens(os.environ.get(TOKENS_VARIABLE, ""))
+    check_address(host, tokens=bool(tokens))
+    names = (*LOOPBACK_HOSTS, host) if is_loopback(host) else ("*",)  # elsewhere the token is what protects
+    target = _target(session, definitions, tools)
+    server = make_server(target, tokens=tokens, allowed_hosts=names)
+
+    def started(url: str) -> None:
+        if session.out.as_json:
+            session.out.document({"url": url})
+        else:
+            session.out.line(f"serving {_name(target)} on {url}")
+
+    await run_server(server, host=host, port=port, started=started)
+
+
+def _target(session: Session, definitions: str | None, tools: str | None) -> App | AgentRuntime:
+    if definitions is None:
+        return session.open_app()
+    found = () if tools is None else find_tools(tools)
+    return AgentRuntime(definitions, store=session.store, tools=found, offline=session.offline)
+
+
+def _name(target: App | AgentRuntime) -> str:
+    if isinstance(target, App):
+        return target.name
+    return ", ".join(definition.name for definition in target.agents()) or "no agents"

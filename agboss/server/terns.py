@@ -1,0 +1,142 @@
+"""Terns: run one, listen to it, cancel it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from agboss.run import RunResult
+from agboss.server.endpoint import Call, Endpoint, Query, whole
+from agboss.server.problems import ServerError, json_response
+from agboss.server.runs import Order
+from agboss.server.sse import EventStream, until_ended
+from agboss.server.threads import AGENT
+from agboss_memory.config import WireModel
+from agboss_memory.records import Record
+
+STREAM = "text/event-stream"
+GONE = 499
+"""Status in logs and metrics of a request whose client has vanished."""
+
+
+class NewTern(WireModel):
+    """One task.
+
+    Attributes:
+        input: The task: text, or the fields of the start's model.
+        start: Name of the start; may be left out when there is one.
+        metadata: JSON values to keep with the Tern.
+        timeout: Seconds from admission to answer; null = no bound.
+        detach: Let the Tern end when the client vanishes; else it is cancelled then.
+    """
+
+    input: str | dict[str, Any]
+    start: str | None = None
+    metadata: dict[str, Any] | None = None
+    timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    detach: bool = False
+
+
+class Cancelled(Record):
+    """Whether a Tern was running, and is cancelled now."""
+
+    cancelled: bool
+
+
+async def run(call: Call) -> Response:
+    """``POST /threads/{thread}/terns``: the result, or its events when the client accepts an event stream."""
+    thread, served = call.path("thread"), call.service.served
+    asked = await call.model(NewTern)
+    place = await served.place(thread, call.text("agent"), call.owner)
+    order = Order(
+        opening=lambda: served.app(place.workflow),
+        workflow=place.workflow,
+        start=asked.start,
+        input=asked.input,
+        thread=thread,
+        owner=call.owner,
+        idempotency_key=call.request.headers.get("idempotency-key"),
+        metadata=asked.metadata,
+        timeout=asked.timeout,
+        detached=asked.detach,
+    )
+    log = await call.service.runs.start(order)
+    if STREAM in call.request.headers.get("accept", ""):
+        return EventStream(log)
+    if not await until_ended(log, call.request.receive):
+        return Response(status_code=GONE)
+    if log.error is not None:
+        raise log.error
+    return json_response(log.result)
+
+
+async def events(call: Call) -> Response:
+    """``GET /threads/{thread}/terns/{tern}/events``."""
+    thread = call.path("thread")
+    place = await call.service.served.place(thread, call.text("agent"), call.owner)
+    number = whole("tern", call.path("tern"), least=1) or 0
+    after = whole("Last-Event-ID", call.request.headers.get("last-event-id"), default=0) or 0
+    log = call.service.runs.find(place.workflow, thread, number, call.owner)
+    if log is None:
+        text = f"no events of turn {number} are kept"
+        raise ServerError("server.no-events", text, "GET /threads/{thread} tells the stored turns", status=404)
+    log.listeners += 1
+    return EventStream(log, after)
+
+
+async def cancel(call: Call) -> Response:
+    """``POST /threads/{thread}/cancel``."""
+    thread = call.path("thread")
+    place = await call.service.served.place(thread, call.text("agent"), call.owner)
+    if call.service.runs.cancel(place.workflow, thread):
+        return json_response(Cancelled(cancelled=True))
+    async with call.service.served.app(place.workflow) as app:
+        return json_response(Cancelled(cancelled=await app.cancel(thread)))
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/threads/{thread}/terns",
+        name="runTern",
+        about="Run one Tern. With `Accept: text/event-stream` its events come while it runs.",
+        handler=run,
+        query=(
+            AGENT,
+            Query(
+                name="Idempotency-Key",
+                about="Makes the Tern exactly-once: a repeat gives the stored result.",
+                place="header",
+            ),
+        ),
+        body=NewTern,
+        gives=RunResult,
+        many=(STREAM,),
+        problems=(404, 409, 500, 502, 503, 504),
+    ),
+    Endpoint(
+        method="GET",
+        path="/threads/{thread}/terns/{tern}/events",
+        name="ternEvents",
+        about="Events of a Tern that runs or has just ended, from any position.",
+        handler=events,
+        query=(
+            AGENT,
+            Query(name="Last-Event-ID", about="Number of the last event that is known.", kind="number", place="header"),
+        ),
+        media=STREAM,
+        problems=(404,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/threads/{thread}/cancel",
+        name="cancelTern",
+        about="Cancel the Tern that runs in a thread.",
+        handler=cancel,
+        query=(AGENT,),
+        gives=Cancelled,
+        problems=(404,),
+    ),
+)
