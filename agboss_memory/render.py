@@ -13,6 +13,7 @@ from typing import Literal
 
 from agboss_memory.contract import MemoryView
 from agboss_memory.messages import Message, Summary, Tern, TernStatus
+from agboss_memory.notices import earlier_lines
 from agboss_memory.records import Record, replace
 
 RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task"]
@@ -67,12 +68,13 @@ def _reads_like_fence(text: str, start: int) -> bool:
 
 
 def turn_text(tern: Tern) -> str:
-    """A Tern as a ``Q:`` and an ``A:`` line; a Tern without a regular answer says so."""
+    """A Tern as a ``Q:`` and an ``A:`` line, with a line for each file; a Tern without a regular answer says so."""
     if tern.status is TernStatus.ANSWERED:
         answer = tern.answer
     else:
         answer = f"[{tern.status}] {tern.answer or tern.error}".rstrip()
-    return f"Q: {tern.task}\nA: {answer}\n"
+    files = "".join(f"{line}\n" for line in earlier_lines(tern.attachments))
+    return f"Q: {tern.task}\n{files}A: {answer}\n"
 
 
 def past_rows(view: MemoryView) -> list[Row]:

@@ -11,6 +11,7 @@ from agboss_memory.contract import MemoryModel, TokenCounter
 from agboss_memory.errors import AgbossError, CompactionError
 from agboss_memory.fit import PER_MESSAGE, cut_to
 from agboss_memory.messages import Message, Summary
+from agboss_memory.notices import earlier_lines
 from agboss_memory.records import Record
 from agboss_memory.render import fence, numbered_summaries, span
 
@@ -272,4 +273,5 @@ def _spoken(message: Message) -> str:
     calls = "".join(f"Assistant calls {call.name}({call.arguments})\n" for call in message.tool_calls)
     if message.role == "assistant":
         return (f"Assistant: {message.content}\n" if message.content else "") + calls
-    return f"{message.role.capitalize()}: {message.content}\n"
+    files = "".join(f"{line}\n" for line in earlier_lines(message.attachments))
+    return f"{message.role.capitalize()}: {message.content}\n{files}"
