@@ -60,21 +60,18 @@ def text_tokens(messages: Sequence[Message], counter: TokenCounter) -> list[int]
     return [sum(next(counts) for _ in group) for group in texts]
 
 
-def estimate(
-    messages: Iterable[Message], counter: TokenCounter, *, fixed: Sequence[str] = (), media: Sequence[int] = ()
-) -> int:
+def estimate(messages: Iterable[Message], counter: TokenCounter, *, fixed: Sequence[str] = ()) -> int:
     """Tokens of a request: every text that is sent, the overhead of each message, system text and schemas, media.
 
     Args:
         messages: What is sent.
         counter: Counts texts.
         fixed: System text and tool schemas.
-        media: Tokens of further media, see ``media_tokens``; those of the messages are counted anyway.
     """
     sent = list(messages)
     texts = [text for message in sent for text in _all_texts(message)]
-    own = sum(parts_tokens(message.media) for message in sent if message.media)
-    return sum(counter.count([*fixed, *texts])) + PER_MESSAGE * len(sent) + own + sum(media)
+    media = sum(parts_tokens(message.media) for message in sent if message.media)
+    return sum(counter.count([*fixed, *texts])) + PER_MESSAGE * len(sent) + media
 
 
 def sizes(messages: Sequence[Message], counter: TokenCounter) -> list[int]:
