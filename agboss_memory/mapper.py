@@ -16,7 +16,7 @@ from agboss_memory.contract import Budget, MemoryView
 from agboss_memory.errors import AgbossError, StrategyError
 from agboss_memory.fit import WindowFit, effective_window, estimate, fit_window, media_tokens
 from agboss_memory.fit.estimate import counter_of
-from agboss_memory.messages import AttachmentRecord, MediaPart, Message
+from agboss_memory.messages import AttachmentRecord, MediaPart, Message, is_text
 from agboss_memory.notices import (
     LARGEST_PART,
     Absence,
@@ -174,8 +174,8 @@ async def _bytes(request: MapRequest, item: AttachmentRecord) -> bytes | None:
 
 
 def accepted(item: AttachmentRecord, accepts: Sequence[str]) -> bool:
-    """Whether a model that takes these kinds and media types takes the file."""
-    if item.media_type in accepts:
+    """Whether a model that takes these kinds and media types takes the file. Text of any type passes as plain text."""
+    if item.media_type in accepts or (is_text(item.media_type) and "text/plain" in accepts):
         return True
     if item.kind == "image" and item.media_type not in IMAGE_TYPES:
         return False
@@ -254,9 +254,18 @@ async def _mapped(step: LastStep, made: Prepared, room: int | None) -> tuple[Mes
     if room is not None and any(message.attachments for message in made.messages):
         used = await asyncio.to_thread(estimate, made.messages, counter_of(step.budget), fixed=step.fixed(made.view))
         request = replace(request, room=max(room - used, room // 2))
-    name = type(step.mapper).__name__
+    return await mapped(step.mapper, request)
+
+
+async def mapped(mapper: LlmMessageMapper, request: MapRequest) -> tuple[Message, ...]:
+    """What a mapper makes of a request, with calls and results paired.
+
+    Raises:
+        StrategyError: ``memory.mapper`` when it raised, ``memory.bad-mapping`` when it gave no messages.
+    """
+    name = type(mapper).__name__
     try:
-        given: object = await step.mapper.map(request)
+        given: object = await mapper.map(request)
     except AgbossError:
         raise
     except Exception as error:

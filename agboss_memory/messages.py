@@ -87,8 +87,12 @@ def media_kind(media_type: str) -> MediaKind:
     family = media_type.partition("/")[0]
     if family in ("image", "audio", "video"):
         return family
-    paper = family == "text" or media_type in _TEXT_LIKE or media_type.startswith(_PAPERS)
-    return "document" if paper else "file"
+    return "document" if is_text(media_type) or media_type.startswith(_PAPERS) else "file"
+
+
+def is_text(media_type: str) -> bool:
+    """Whether files of the type are text that people read."""
+    return media_type.startswith("text/") or media_type in _TEXT_LIKE
 
 
 class AttachmentRecord(Record):

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from agboss.agents.tools import BoundTool
 from agboss.components.agent import AgentSpec, PromptContext
 from agboss.models import ModelHandle
+from agboss_memory.attachments import PartContentReader
 from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
+from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -26,6 +28,8 @@ class AgentPlan(Record):
         reach: How far the strategy reads, with ``None`` replaced by numbers.
         counter: Gives the token counter of its model.
         variables: Values of ``{name}`` placeholders.
+        mapper: The last step before its model.
+        reader: Reads the bytes of files; None = the store's own.
     """
 
     spec: AgentSpec
@@ -36,6 +40,8 @@ class AgentPlan(Record):
     reach: Reach
     counter: Callable[[], TokenCounter]
     variables: Mapping[str, str]
+    mapper: LlmMessageMapper
+    reader: PartContentReader | None = None
 
     @property
     def name(self) -> str:

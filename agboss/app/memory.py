@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agboss.agents import AgentPlan
 from agboss.app.request import check_id
+from agboss.app.rows import mapped_rows
 from agboss.container import CURRENT, TernScope
 from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.models.meter import Meter
@@ -107,7 +108,7 @@ class AppMemory:
             )
         )
         counter = plan.counter()
-        rows = _rows(built.view)
+        rows = await mapped_rows(plan, thread, state.info.owner, state.info.terns + 1, _rows(built.view))
         await load_counter(counter)
         counts = await count_async(counter, [built.system, *(row.text for row in rows)])
         return WorkingMemory(

@@ -9,10 +9,12 @@ from datetime import datetime
 from agboss.agents import AgentPlan
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
+from agboss_memory.attachments import PartContentReader
 from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
 from agboss_memory.fit import FitRequest, Fitted, fit, surely_fits
-from agboss_memory.messages import Message
-from agboss_memory.records import Record
+from agboss_memory.mapper import LastStep, MapRequest, Prepared, last_step
+from agboss_memory.messages import AttachmentRecord, Message
+from agboss_memory.records import Record, replace
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
 
@@ -36,6 +38,8 @@ class ContextRequest(Record):
         metadata: JSON text of the caller, or None.
         counter: Token counter of the agent's model, None when nothing needs counting.
         load_older: Reads older messages of the conversation.
+        attachments: Files that came with the task.
+        files: Reads their bytes when the agent has no reader of its own.
     """
 
     agent: AgentPlan
@@ -53,10 +57,12 @@ class ContextRequest(Record):
     metadata: str | None = None
     counter: TokenCounter | None = None
     load_older: OlderMessages | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
+    files: PartContentReader | None = None
 
 
 class BuiltContext(Record):
-    """What the model gets: the view as the strategy made it, the system text and the messages."""
+    """What the model gets: the view as the strategy made it, the system text, and the messages as they are sent."""
 
     view: MemoryView
     system: str
@@ -64,10 +70,10 @@ class BuiltContext(Record):
 
 
 async def build_context(request: ContextRequest) -> BuiltContext:
-    """Ask the strategy for its view and render it.
+    """Ask the strategy for its view, render it and map it.
 
     Raises:
-        StrategyError: The strategy raised, or gave something that is no view; names the strategy.
+        StrategyError: The strategy raised, or gave something that is no view; names the strategy. Or the mapper did.
     """
     agent = request.agent
     view = await _view(request)
@@ -92,9 +98,39 @@ async def build_context(request: ContextRequest) -> BuiltContext:
         fixed=(system, *agent.schema_texts),
         budget=_budget(request),
     )
-    # Counting long texts, and loading a vocabulary before, would hold up the event loop.
-    fitted = fit(asked) if surely_fits(asked) else await asyncio.to_thread(fit, asked)
-    return BuiltContext(view=fitted.view, system=system, messages=_messages(fitted, request))
+    made = await _last_step(request, asked)
+    return BuiltContext(view=made.view, system=system, messages=made.messages)
+
+
+async def _last_step(request: ContextRequest, asked: FitRequest) -> Prepared:
+    """Fit, then map."""
+    agent, budget = request.agent, asked.budget
+
+    async def prepare(extra: int) -> Prepared:
+        kept_free = replace(budget, reply_reserve=budget.reply_reserve + extra)
+        wanted = replace(asked, budget=kept_free) if extra else asked
+        # Counting long texts, and loading a vocabulary before, would hold up the event loop.
+        fitted = fit(wanted) if surely_fits(wanted) else await asyncio.to_thread(fit, wanted)
+        return Prepared(view=fitted.view, messages=_messages(fitted, request), task=fitted.task)
+
+    step = LastStep(
+        mapper=agent.mapper,
+        request=MapRequest(
+            messages=(),
+            thread_id=request.thread,
+            owner=request.owner,
+            agent=agent.name,
+            model=agent.model.spec.model,
+            tern=request.tern,
+            accepts=agent.model.accepts if request.attachments else (),
+            reader=agent.reader or request.files,
+        ),
+        prepare=prepare,
+        fixed=lambda _: asked.fixed,
+        budget=budget,
+        exact=asked.view.messages is not None,
+    )
+    return await last_step(step)
 
 
 def _budget(request: ContextRequest) -> Budget:
@@ -146,8 +182,15 @@ def _messages(fitted: Fitted, request: ContextRequest) -> tuple[Message, ...]:
     """The exact window of the view, or history and task as one user message; then what the loop added."""
     view = fitted.view
     if view.messages is None:
-        return (user_message(view, fitted.task, request.results), *fitted.added)
+        return (_current(view, fitted, request), *fitted.added)
     if any(message.tern == request.tern for message in view.messages):
         return view.messages
-    past_only = MemoryView(recalled=view.recalled)
-    return (*view.messages, user_message(past_only, fitted.task, request.results), *fitted.added)
+    return (*view.messages, _current(MemoryView(recalled=view.recalled), fitted, request), *fitted.added)
+
+
+def _current(past: MemoryView, fitted: Fitted, request: ContextRequest) -> Message:
+    """The user message of the running Tern, with the files that came with it."""
+    message = user_message(past, fitted.task, request.results)
+    if not request.attachments:
+        return message
+    return replace(message, attachments=request.attachments, tern=request.tern)
