@@ -16,8 +16,8 @@ from agboss_memory.testing.store_requests import NOW, WIDE, admission, all_terns
 from agboss_memory.testing.store_suite import StoreSuite
 from agboss_memory.testing.store_values import HARD_TEXTS
 
-CAT = Attachment.from_bytes(b"\x89PNG\r\n\x1a\n cat", name="cat.png")
-NOTE = Attachment.from_bytes(b"buy milk", name="note.txt")
+CAT = Attachment.from_bytes(b"\x89PNG\r\n\x1a\n cat", name="a cat.png")
+NOTE = Attachment.from_bytes(b"buy milk", name="a note.txt")
 
 
 async def _tern_with(store: Store, *files: Attachment, thread: str = "t") -> int:
