@@ -35,17 +35,21 @@ class CompactionReport(Record):
         summaries: The summaries of this Tern, oldest first.
         active: Active summaries of the thread after each of them, capped at ``keep``.
         keep: How many summaries readers may see.
+        conversations: Summaries of agents' own conversations, written in this Tern.
     """
 
-    summaries: tuple[Summary, ...]
-    active: tuple[int, ...]
-    keep: int
+    summaries: tuple[Summary, ...] = ()
+    active: tuple[int, ...] = ()
+    keep: int = 0
+    conversations: tuple[Summary, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join(
+        lines = [f"messages {span(summary.first, summary.last)} → summary" for summary in self.conversations]
+        lines += [
             f"turns {span(summary.first, summary.last)} → summary {active}/{self.keep}"
             for summary, active in zip(self.summaries, self.active, strict=True)
-        )
+        ]
+        return "; ".join(lines)
 
 
 class RunResult(Record):
@@ -116,6 +120,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         visits: How often each router was asked.
         warnings: One line each.
         heard: What was streamed of the answer so far.
+        compacted: Summaries of agents' own conversations that were written.
     """
 
     plan: Plan
@@ -142,6 +147,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     visits: dict[str, int] = field(default_factory=dict[str, int])
     warnings: list[str] = field(default_factory=list[str])
     heard: list[str] = field(default_factory=list[str])
+    compacted: list[Summary] = field(default_factory=list[Summary])
 
     def warn(self, text: str) -> None:
         """Add a warning; the same line is added once."""

@@ -235,7 +235,7 @@ async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> Mem
     """Memory work after the commit. A fault of the store, or a cancellation, leaves the rest to the next Tern."""
     fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
     retried = tuple(work for work in live.pending if work.attempts > 0)
-    if not (fresh or retried or recorded.due):
+    if not (fresh or retried or recorded.due or live.compacted):
         return MemoryReport()
     complete = False
     try:

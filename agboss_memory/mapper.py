@@ -10,7 +10,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 
-from agboss_memory.atoms import paired
+from agboss_memory.atoms import merged, named, paired
 from agboss_memory.attachments import PartContentReader, PartRequest
 from agboss_memory.contract import Budget, MemoryView
 from agboss_memory.errors import AgbossError, StrategyError
@@ -69,7 +69,8 @@ class LlmMessageMapper(ABC):
     async def map(self, request: MapRequest) -> Sequence[Message]:
         """The messages to send, oldest first. The framework pairs calls and results of whatever comes back.
 
-        A message that is not to change is given back as it is. ``content`` is the text that is sent, ``media`` what is
+        A message that is not to change is given back as it is, another is changed with ``replace`` so that it keeps its
+        number: one whose number is missing is named as left out (``not_sent``). ``content`` is the text that is sent, ``media`` what is
         sent beside it. Thinking blocks must pass byte-identical. An error fails the Tern and names the mapper.
         """
 
@@ -224,11 +225,13 @@ async def last_step(step: LastStep) -> Prepared:
     made = await step.prepare(0)
     sent = await _mapped(step, made, room)
     for _ in range(ROUNDS):
-        if room is None or _same(sent, made.messages):
+        if _same(sent, made.messages):
             return replace(made, messages=sent)
+        if room is None:
+            return _told(made, sent)
         over = await asyncio.to_thread(estimate, sent, counter, fixed=step.fixed(made.view)) - room
         if over <= 0:
-            return replace(made, messages=sent)
+            return _told(made, sent)
         extra += over
         try:
             made = await step.prepare(extra)
@@ -242,7 +245,19 @@ async def last_step(step: LastStep) -> Prepared:
         budget=replace(budget, window=window),
     )
     fitted = await asyncio.to_thread(fit_window, cut)
-    return replace(made, messages=paired(fitted.messages or ()))
+    left = merged((*made.view.left_out, *fitted.left_out))
+    return _told(replace(made, view=replace(made.view, left_out=left)), paired(fitted.messages or ()))
+
+
+def _told(made: Prepared, sent: tuple[Message, ...]) -> Prepared:
+    """The outcome, with the stored messages that the mapper or the sanitiser left out named as such."""
+    known = {message.number for message in sent}
+    known.update(n for left in made.view.left_out if left.unit == "messages" for n in range(left.first, left.last + 1))
+    gone = {message.number for message in made.messages if message.number > 0} - known
+    if not gone:
+        return replace(made, messages=sent)
+    left = merged((*made.view.left_out, *named((number, "not_sent") for number in gone)))
+    return replace(made, view=replace(made.view, left_out=left), messages=sent)
 
 
 def _same(sent: Sequence[Message], given: Sequence[Message]) -> bool:

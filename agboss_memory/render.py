@@ -16,7 +16,7 @@ from agboss_memory.messages import Message, Summary, Tern, TernStatus
 from agboss_memory.notices import earlier_lines
 from agboss_memory.records import Record, replace
 
-RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task"]
+RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task", "file"]
 FENCES = ("summary", "recalled", "result", "conversation")
 """Tags between which text from a model or from elsewhere stands."""
 
@@ -33,12 +33,14 @@ class Row(Record):
         text: The text, with its line ends.
         tern: Number of the Tern it shows, or of the last Tern that a summary covers; 0 for others.
         summary: The summary it shows, None for others.
+        tokens: Tokens of a file that is sent, which is no text; None for others.
     """
 
     kind: RowKind
     text: str
     tern: int = 0
     summary: Summary | None = None
+    tokens: int | None = None
 
 
 def fence(tag: str, text: str, attributes: str = "") -> str:

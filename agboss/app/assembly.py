@@ -127,6 +127,10 @@ class Assembly:
         for settings in (spec.settings or self.spec.defaults.router for spec in routers):
             model = (settings.model or self.spec.defaults.models.model) if isinstance(settings, LlmRouter) else None
             found += [model] if model is not None else []
+        for agent in self.agents():
+            config = None if agent.memory is None else agent.memory.config
+            name = getattr(config, "summary_model", None)
+            found += [ModelSpec(name)] if name else []
         compaction = self.compaction_model()
         return found if compaction is None else [*found, compaction]
 

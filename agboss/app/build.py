@@ -23,12 +23,13 @@ from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
 from agboss.routers import RouteByDecision, RouteOffline, RouteOption, build_router
 from agboss_memory.attachments import PartContentReader
+from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, SummarizingWindowConfig
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
 from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper
 from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
-from agboss_memory.strategies import TurnMemory
+from agboss_memory.strategies import SummarizingWindowMemory, TurnMemory, WindowStrategy, strategy_for
 from agboss_memory.tokens import counter_for
 
 
@@ -107,7 +108,13 @@ class Builder:
             },
             actions={action.name: self._action(action) for action in assembly.actions()},
             strategies={
-                name: StrategyPlan(name=name, strategy=made, agents=tuple(users), updates=_updates(made))
+                name: StrategyPlan(
+                    name=name,
+                    strategy=made,
+                    agents=tuple(users),
+                    updates=_updates(made),
+                    own=next((user for user in users if agents[user].config is not None), None),
+                )
                 for name, (made, users) in self._strategies.items()
             },
             compaction=self._compaction(),
@@ -137,7 +144,13 @@ class Builder:
         handle = self._handle(Caller(kind="agent", name=spec.name, target=spec.target), model)
         limit = spec.history_limit if spec.history_limit is not None else self._assembly.spec.defaults.history.limit
         summaries = self._summaries(spec.history_summaries)
-        name, strategy = self._strategy(spec, limit, summaries)
+        config = None if spec.memory is None else spec.memory.config
+        writer: ModelHandle | None = None
+        if config is None:
+            name, strategy = self._strategy(spec, limit, summaries)
+        else:
+            writer = self._writer(spec, model, config)
+            name, strategy = config.kind, self._window_memory(spec, config, writer)
         reach = strategy.reach
         return AgentPlan(
             spec=spec,
@@ -152,9 +165,28 @@ class Builder:
             ),
             counter=cache(lambda: counter_for(model.name)),
             variables=self._assembly.spec.prompt_variables,
+            config=config,
+            shares_thread=spec.shares_thread,
+            summary_model="" if writer is None else writer.spec.model,
             mapper=self._mapper,
             reader=self._reader,
         )
+
+    def _writer(self, spec: AgentSpec, model: ModelSpec, config: AnyMemoryConfig) -> ModelHandle | None:
+        """The model that writes an agent's summaries; None for a kind without summaries."""
+        if not isinstance(config, AutoCompactConfig | SummarizingWindowConfig):
+            return None
+        own = ModelSpec(config.summary_model) if config.summary_model else model
+        caller = Caller(kind="compaction", name=spec.name, target=spec.target)
+        return self._handle(caller, own.model_copy(update={"max_tokens": None}))  # that is for answers
+
+    def _window_memory(self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None) -> WindowStrategy:
+        """The strategy of a memoryConfig, one object per agent."""
+        model = None if writer is None else MeteredMemoryModel(spec.name, writer, purpose="compaction")
+        own = writer is not None and getattr(config, "summary_model", None)
+        strategy = strategy_for(config, model, summary_window=writer.window if writer is not None and own else None)
+        self._strategies[f"{config.kind} of {spec.name}"] = (strategy, [spec.name])
+        return strategy
 
     def _strategy(self, spec: AgentSpec, limit: int, summaries: int) -> tuple[str, BaseMemoryStrategy]:
         use = spec.strategy
@@ -338,6 +370,8 @@ class Builder:
 
 
 def _updates(strategy: BaseMemoryStrategy) -> bool:
+    if isinstance(strategy, SummarizingWindowMemory):
+        return strategy.config.auto_summarize
     return type(strategy).update_memory is not BaseMemoryStrategy.update_memory
 
 

@@ -98,7 +98,8 @@ def fit(request: FitRequest) -> Fitted:
 
 
 def _fit_exact(request: FitRequest, messages: tuple[Message, ...]) -> Fitted:
-    if not any(message.tern == request.tern for message in messages):
+    asked = bool(request.task or request.results or request.added)
+    if asked and not any(message.tern == request.tern for message in messages):
         task = user_message(MemoryView(recalled=request.view.recalled), request.task, request.results)
         messages += tuple(replace(message, tern=request.tern) for message in (task, *request.added))
     view = replace(request.view, messages=messages)

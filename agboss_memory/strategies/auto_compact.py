@@ -122,6 +122,10 @@ class AutoCompactMemory(BaseMemoryStrategy):
             return MemoryUpdate()
         window = self.rule.window(turn.budget, turn.agent)
         reader = Reader(turn)
+        shortened = self.config.tool_result_eviction is not None  # a pointer may be longer than a short result
+        live = None if shortened else await reader.at_most_live()
+        if live is not None and live <= window * self.config.compact_at_ratio:
+            return MemoryUpdate()
         loaded = await self._load(reader, share(window, self.config.compact_at_ratio))
         if sum(map(shown_tokens, loaded.shown)) <= window * self.config.compact_at_ratio:
             return MemoryUpdate()

@@ -119,6 +119,9 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
             return MemoryUpdate()
         window = self.rule.window(turn.budget, turn.agent)
         reader = Reader(turn, self.config.max_history_fetch)
+        live = await reader.at_most_live()
+        if live is not None and live <= window * self.config.auto_summarize_ratio:
+            return MemoryUpdate()
         loaded = await self._load(reader, window, 0)
         if loaded.live_tokens <= window * self.config.auto_summarize_ratio:
             return MemoryUpdate()

@@ -100,10 +100,10 @@ async def test_a_later_turn_reads_a_placeholder_and_the_view_shows_what_it_reads
         view = await app.memory.view(run.thread)
         await app.execute("Sure?", thread=run.thread)
     request = mock_llm(Seer).requests[-1]
-    shown = "".join(row.content for row in view.rows)
+    shown = "".join(row.shown for row in view.messages)
     assert shown == f"Previous turns:\nQ: What is this?\n{EARLIER}\nA: A cat.\n\n"
     assert request.messages == (Message(role="user", content=f"{shown}Task:\nSure?"),)
-    assert view.total_tokens == view.system_prompt_tokens + sum(row.tokens for row in view.rows)
+    assert view.total_tokens == view.system_prompt_tokens + sum(row.tokens for row in view.messages)
 
 
 async def test_files_alone_are_a_task(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
@@ -289,8 +289,8 @@ async def test_m131_a_custom_mapper_is_used_for_requests_and_views(
         "HI",
         "PREVIOUS TURNS:\nQ: HI\nA: HELLO\n\nTASK:\nSURE?",
     ]
-    assert [row.content for row in view.rows] == ["PREVIOUS TURNS:\nQ: HI\nA: HELLO\nQ: SURE?\nA: YES\n\n"]
-    assert view.total_tokens == view.system_prompt_tokens + view.rows[0].tokens
+    assert [row.shown for row in view.messages] == ["PREVIOUS TURNS:\nQ: HI\nA: HELLO\nQ: SURE?\nA: YES\n\n"]
+    assert view.total_tokens == view.system_prompt_tokens + view.messages[0].tokens
 
 
 async def test_m131_rows_that_a_mapper_leaves_alone_stay_rows(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
@@ -299,7 +299,7 @@ async def test_m131_rows_that_a_mapper_leaves_alone_stay_rows(agboss_app: MakeAp
         run = await app.execute("hi")
         view = await app.memory.view(run.thread)
     assert mock_llm(Seer).requests[0].text == "Look.\nFor seer:\nhi"
-    assert [row.content for row in view.rows] == ["For seer:\n", "Previous turns:\n", "Q: hi\nA: hello\n", "\n"]
+    assert [row.shown for row in view.messages] == ["For seer:\n", "Previous turns:\n", "Q: hi\nA: hello\n", "\n"]
 
 
 async def test_m131_the_mapper_of_create_app_replaces_that_of_the_workflow(
@@ -400,5 +400,100 @@ async def test_any_file_reaches_the_model_and_the_log_as_it_was_given(names: lis
     assert [(part.name, part.data) for part in sent.messages[0].media] == [(name, data) for name in names]
     assert sent.messages[0].content.split("\n")[len(names) :] == ["What?"]
     assert first.attachments == tuple(item.record() for item in files)
-    assert later.messages[0].content == "".join(row.content for row in view.rows) + "Task:\nSure?"
+    assert later.messages[0].content == "".join(row.shown for row in view.messages) + "Task:\nSure?"
     assert later.text.count("earlier turn") == len(names)
+
+
+@agent(
+    description="Sees",
+    prompt="Look.",
+    model=ModelSpec("openai:gpt-5-mini", accepts=("image",), context_window=50_000),
+    tools=[look],
+    memory_config={"kind": "full"},
+)
+class Keeper: ...
+
+
+async def test_window_memory_shows_files_in_their_turn_and_placeholders_later(
+    agboss_app: MakeApp, mock_llm: MockLlm
+) -> None:
+    mock_llm(Keeper).then_return(call_tool(look, place="left"), reply("A cat."), reply("Yes."))
+    async with agboss_app(Keeper) as app:
+        run = await app.execute("What is this?", attachments=[CAT])
+        preview = await app.memory.view(run.thread)
+        past = [await app.memory.explain(run.thread, tern=1, call=call) for call in (0, 1)]
+        await app.execute("Sure?", thread=run.thread)
+    requests = mock_llm(Keeper).requests
+    for request, told in zip(requests, past, strict=False):
+        assert request.messages[0].content == "Attached: cat.png (image/png, 14 B)\nWhat is this?"
+        assert [part.data for part in request.messages[0].media] == [CAT.data]
+        texts = [message.content for message in request.messages if message.content]
+        rows = [row.shown for row in told.messages if row.shown]
+        assert rows == [texts[0], "[image cat.png (image/png, 14 B)]", *texts[1:]]
+        assert [row.tokens for row in told.messages if row.shown.startswith("[image")] == [1600]
+        assert told.messages[0].content == "What is this?"
+        assert told.total_tokens == told.system_prompt_tokens + sum(row.tokens for row in told.messages)
+    last = requests[-1].messages
+    assert last[0].content == f"What is this?\n{EARLIER}"
+    assert last[0].media == ()
+    assert [row.shown for row in preview.messages] == [message.content for message in last[:-1]]
+
+
+async def test_an_explained_turn_shows_the_files_that_its_agent_saw(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
+    mock_llm(Seer).then_return(reply("A cat."), reply("Two."))
+    async with agboss_app(Seer) as app:
+        run = await app.execute("What is this?", attachments=[CAT])
+        await app.execute("And these?", thread=run.thread, attachments=[CAT, PAPER])
+        told = await app.memory.explain(run.thread, tern=2)
+    message = mock_llm(Seer).requests[-1].messages[0]
+    assert "".join(row.shown for row in told.messages[:-1]) == message.content
+    assert (told.messages[-1].shown, told.messages[-1].tokens) == ("[image cat.png (image/png, 14 B)]", 1600)
+
+
+async def test_an_agent_that_shares_the_thread_reads_of_the_files_of_others(
+    agboss_app: MakeApp, mock_llm: MockLlm, mock_router: MockRouter
+) -> None:
+    @agent(
+        description="Follows",
+        model=ModelSpec("openai:gpt-5-mini", context_window=50_000),
+        memory_config={"kind": "full"},
+        shares_thread=True,
+    )
+    class Follower: ...
+
+    @workflow(flow=[chain(TaskStart, Picker), from_(Picker).routes(Seer, Follower, then=AnswerFinish)])
+    class Sharing: ...
+
+    mock_router(Picker).then_return(route_to(Seer), route_to(Follower))
+    mock_llm(Seer).then_return(reply("A cat."))
+    mock_llm(Follower).then_return(reply("Yes."))
+    async with agboss_app(Sharing) as app:
+        run = await app.execute("What is this?", attachments=[CAT])
+        await app.execute("Sure?", thread=run.thread)
+    assert [message.content for message in mock_llm(Follower).requests[0].messages] == [
+        f"What is this?\n{EARLIER}",
+        "A cat.",
+        "Sure?",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["summarizing_window", "auto_compact", "windowed", "full", "none"])
+async def test_m131_every_kind_of_window_memory_goes_through_the_mapper(
+    agboss_app: MakeApp, mock_llm: MockLlm, kind: str
+) -> None:
+    @agent(
+        description="x",
+        prompt="Look.",
+        model=ModelSpec("openai:gpt-5-mini", context_window=50_000),
+        memory_config={"kind": kind},
+    )
+    class Own: ...
+
+    mock_llm(Own).then_return(reply("hello"), reply("yes"))
+    async with agboss_app(Own, llm_message_mapper=Shouting) as app:
+        run = await app.execute("hi")
+        view = await app.memory.view(run.thread)
+        await app.execute("sure?", thread=run.thread)
+    sent = [message.content for message in mock_llm(Own).requests[-1].messages]
+    assert sent == ([] if kind == "none" else ["HI", "HELLO"]) + ["SURE?"]
+    assert [row.shown for row in view.messages] == sent[:-1]

@@ -132,7 +132,7 @@ async def _summary_round_trip(url: str, task: str, answer: str, summary: str) ->
             event.model_dump_json()
         assert first.memory == "turns 1–1 → summary 1/2", first.warnings
         assert (await app.memory.summaries(first.thread))[0].text == "S" + summary + "S"
-        assert (await app.memory.view(first.thread)).rows
+        assert (await app.memory.view(first.thread)).messages
         models.compaction.then_return("T")
         await app.execute("again", thread=first.thread)
     models.verify()

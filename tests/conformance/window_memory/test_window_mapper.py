@@ -297,3 +297,4 @@ async def test_m118_the_pairs_hold_whatever_a_mapper_gives(store: Store) -> None
         ("tool", "c2", "live"),
     ]
     assert view.messages[1].thinking == (thinking,)
+    assert [(item.first, item.last, item.reason) for item in view.left_out] == [(3, 3, "not_sent")]
