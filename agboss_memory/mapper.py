@@ -217,17 +217,17 @@ async def last_step(step: LastStep) -> Prepared:
     Raises:
         StrategyError: ``memory.mapper``, ``memory.bad-mapping``, and what Fit raises.
     """
+    made = await step.prepare(0)
+    if type(step.mapper) is DefaultLlmMessageMapper and not any(message.attachments for message in made.messages):
+        return _told(made, paired(made.messages))  # nothing to map; it is the common case, and every Tern pays for it
     budget = step.budget
     window = effective_window(budget.window) if step.exact else budget.window
     room = None if window is None else window - budget.reply_reserve
     counter = counter_of(budget)
     extra = 0
-    made = await step.prepare(0)
     sent = await _mapped(step, made, room)
     for _ in range(ROUNDS):
-        if _same(sent, made.messages):
-            return replace(made, messages=sent)
-        if room is None:
+        if room is None or _same(sent, made.messages):
             return _told(made, sent)
         over = await asyncio.to_thread(estimate, sent, counter, fixed=step.fixed(made.view)) - room
         if over <= 0:
@@ -251,6 +251,8 @@ async def last_step(step: LastStep) -> Prepared:
 
 def _told(made: Prepared, sent: tuple[Message, ...]) -> Prepared:
     """The outcome, with the stored messages that the mapper or the sanitiser left out named as such."""
+    if _same(sent, made.messages):
+        return made
     known = {message.number for message in sent}
     known.update(n for left in made.view.left_out if left.unit == "messages" for n in range(left.first, left.last + 1))
     gone = {message.number for message in made.messages if message.number > 0} - known
@@ -261,7 +263,9 @@ def _told(made: Prepared, sent: tuple[Message, ...]) -> Prepared:
 
 
 def _same(sent: Sequence[Message], given: Sequence[Message]) -> bool:
-    return len(sent) == len(given) and all(one is other for one, other in zip(sent, given, strict=True))
+    return sent is given or (
+        len(sent) == len(given) and all(one is other for one, other in zip(sent, given, strict=True))
+    )
 
 
 async def _mapped(step: LastStep, made: Prepared, room: int | None) -> tuple[Message, ...]:

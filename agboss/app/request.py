@@ -59,6 +59,8 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
 
 
 def _attachments(given: Any) -> tuple[Attachment, ...]:
+    if given == ():
+        return ()
     what = f"attachments is a {type(given).__name__}"
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
         files = tuple(cast("Iterable[object]", given))

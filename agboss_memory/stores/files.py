@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import re
-import uuid
 from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -157,7 +156,7 @@ def _holds(place: Path, data: bytes) -> bool:
 
 
 def _put(place: Path, data: bytes) -> None:
-    beside = place.with_name(f".{uuid.uuid4().hex}.part")
+    beside = place.with_name(f".{os.urandom(16).hex()}.part")
     try:
         with beside.open("xb") as file:
             file.write(data)
