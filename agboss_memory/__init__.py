@@ -58,6 +58,7 @@ from agboss_memory.strategies import (
     strategy_for,
 )
 from agboss_memory.tool_results import fetch_tool_result
+from agboss_memory.replay import WhatIf, WhatIfCall, what_if
 
 __all__ = [
     "AgbossError",
@@ -114,6 +115,8 @@ __all__ = [
     "ToolResultEviction",
     "TurnMemory",
     "UsageRecord",
+    "WhatIf",
+    "WhatIfCall",
     "WindowView",
     "WindowedConfig",
     "WindowedMemory",
@@ -122,4 +125,5 @@ __all__ = [
     "open_store",
     "parse_memory_config",
     "strategy_for",
+    "what_if",
 ]

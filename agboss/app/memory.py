@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agboss.agents import AgentPlan
 from agboss.app.past import past_conversation, past_tern, past_window
 from agboss.app.request import check_id
 from agboss.app.working_memory import WorkingMemory, working_memory
+from agboss.components.agent import PromptContext
 from agboss.container import CURRENT, TernScope
 from agboss.conversing import PreviewConversation, RunningConversation
 from agboss.errors import InvalidInputError, ThreadBusyError
@@ -18,10 +20,12 @@ from agboss.runtime import Runtime, spent_today
 from agboss.tern import ContextRequest, book_rest, build_context, compact_block
 from agboss.units import new_id
 from agboss_memory.compaction import PER_TERN, plan_blocks
+from agboss_memory.config import AnyMemoryConfig, parse_memory_config
 from agboss_memory.contract import CompressReport, MemoryContext, utc_now
 from agboss_memory.messages import Block, Summary
 from agboss_memory.records import replace
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
+from agboss_memory.replay import WhatIf, what_if
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -86,6 +90,46 @@ class AppMemory:
             log=log,
         )
         return await working_memory(plan, request, state, await build_context(request))
+
+    async def what_if(
+        self,
+        thread: str,
+        config: AnyMemoryConfig | Mapping[str, Any] | str,
+        agent: str | None = None,
+        *,
+        last: int = 1000,
+        owner: str | None = None,
+    ) -> WhatIf:
+        """What the calls of an agent's model would have read under another memoryConfig. No model is called.
+
+        Args:
+            thread: The thread.
+            config: The memoryConfig as model, dict or JSON.
+            agent: Name of the agent; may be left out when there is one.
+            last: Newest messages of its conversation that are replayed, from a user message on; default 1000.
+            owner: Who asks.
+
+        Raises:
+            UnknownThreadError: No such thread, or one of another owner.
+            InvalidInputError: The configuration is none, or the agent is unknown.
+            StrategyError: A request could not be made to fit the window.
+        """
+        config = parse_memory_config(config)
+        runtime = await self._lifecycle.runtime()
+        plan = self._agent(runtime, agent)
+        state = await self._state(runtime, thread, owner)
+        messages = await runtime.store.messages(state.key, MessagePage(agent=plan.name, limit=last))
+        start = next((place for place, one in enumerate(messages) if one.role == "user"), len(messages))
+        prompt = PromptContext(thread_id=thread, owner=state.info.owner, tern=state.info.terns + 1, now=utc_now())
+        return await what_if(
+            messages[start:],
+            config,
+            counter=plan.counter(),
+            window=plan.model.window,
+            system=plan.system_prompt(prompt),
+            schemas=plan.schema_texts,
+            reply_reserve=plan.reply_reserve,
+        )
 
     async def compact(self, thread: str, agent: str | None = None, *, owner: str | None = None) -> CompressReport:
         """Summarise now: what the agent's kind has to summarise; for turn memory every due and skipped block.

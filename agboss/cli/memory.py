@@ -13,7 +13,7 @@ from agboss.cli.threads import ThreadArgument
 from agboss_memory.messages import Summary
 from agboss_memory.render import span
 
-group = typer.Typer(help="Show, explain, compact and undo working memory.", rich_markup_mode=None)
+group = typer.Typer(help="Show, explain, try, compact and undo working memory.", rich_markup_mode=None)
 
 SHORT = 160
 """Characters of a row's text that are shown."""
@@ -54,6 +54,33 @@ async def explain(
     async with session.open_app() as app:
         view = await app.memory.explain(thread, agent, tern=turn, call=call)
     _show(session, view, why=True)
+
+
+@command(group, "what-if")
+async def what_if(
+    session: Session,
+    thread: ThreadArgument,
+    config: Annotated[str, typer.Option("--config", metavar="JSON", help="The memoryConfig to try.")],
+    agent: AgentOption = None,
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Newest messages that are replayed.")] = 1000,
+) -> None:
+    """What the agent's model would have read under another memoryConfig; no model is called."""
+    async with session.open_app() as app:
+        told = await app.memory.what_if(thread, config, agent, last=last)
+    if session.out.as_json:
+        session.out.document(to_jsonable_python(told))
+        return
+    numbers: dict[str, Any] = {"justify": "right", "no_wrap": True}
+    names = ("turn", "call", "tokens", "same as before", "from message", "messages", "summaries", "stubs")
+    rows = [
+        (one.tern, one.call, one.tokens, one.common, one.first, one.shown, one.summaries, one.stubs)
+        for one in told.calls
+    ]
+    session.out.table([(name, numbers) for name in names], [tuple(f"{value:,}" for value in row) for row in rows])
+    session.out.line()
+    same = f"{told.common * 100 // told.tokens} %" if told.tokens else "nothing"
+    session.out.line(f"total: {told.tokens:,} tokens in {len(told.calls)} calls, {same} of them as in the call before")
+    session.out.line(f"memory itself: {told.model_calls} calls; summaries end at messages {list(told.boundaries)}")
 
 
 @command(group, "compact")

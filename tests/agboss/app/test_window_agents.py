@@ -16,6 +16,7 @@ from agboss import (
     Defaults,
     FunctionRouter,
     History,
+    InvalidInputError,
     ModelSpec,
     RouteRequest,
     TaskStart,
@@ -387,3 +388,17 @@ async def test_what_a_past_turn_saw_can_be_explained(
             assert all(row.reason for row in told.messages)
         inside = await app.memory.explain("t", tern=2, call=1)
         assert [row.type for row in inside.messages][-2:] == ["TOOL_CALL", "TOOL_RESULT"]
+
+
+async def test_another_config_can_be_tried_on_a_stored_thread(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
+    Helper = helper({"kind": "full"}, tools=[look_up])
+    mock_llm(Helper).then_return("one", call_tool(look_up, topic="x"), "two", "three")
+    async with agboss_app(Helper) as app:
+        await talk(app, "a", "b", "c")
+        as_it_was = await app.memory.what_if("t", {"kind": "full"})
+        assert [call.shown for call in as_it_was.calls] == [len(one.messages) for one in mock_llm(Helper).requests]
+        assert [(call.tern, call.call) for call in as_it_was.calls] == [(1, 0), (2, 0), (2, 1), (3, 0)]
+        tried = await app.memory.what_if("t", {"kind": "windowed", "windowSize": 2})
+        assert tried.tokens < as_it_was.tokens
+        with pytest.raises(InvalidInputError, match="windowSise"):
+            await app.memory.what_if("t", {"kind": "windowed", "windowSise": 2})
