@@ -146,9 +146,10 @@ def _answers(answer: Sequence[Mapping[str, Any]]) -> list[Message]:
     texts = [item for item in answer if item.get("role") == "assistant"]
     calls = [item for item in answer if item.get("type") == "function_call"]
     others = [item for item in answer if item not in texts and item not in calls]
-    ids = {"type": IDS, "message": texts[0].get("id") if texts else None, "calls": [call.get("id") for call in calls]}
+    said, called = texts[0].get("id") if texts else None, [call.get("id") for call in calls]
     thinking = [_thought(item) for item in others]
-    if ids["message"] or any(ids["calls"]):
+    if said or any(called):
+        ids = {"type": IDS, "message": said, "calls": called}
         thinking.append(ThinkingPart(provider=PROVIDER, data=json.dumps(ids)))
     return [
         Message(
@@ -180,12 +181,14 @@ def _part_text(part: Mapping[str, Any]) -> str:
 
 
 def _answer_items(message: Message) -> list[dict[str, Any]]:
-    data = [json.loads(part.data) for part in message.thinking if part.provider == PROVIDER and part.data]
-    ids = next((kept for kept in data if kept.get("type") == IDS), {"message": None, "calls": []})
+    data: list[dict[str, Any]] = [
+        json.loads(part.data) for part in message.thinking if part.provider == PROVIDER and part.data
+    ]
+    ids: dict[str, Any] = next((kept for kept in data if kept.get("type") == IDS), {})
     made: list[dict[str, Any]] = [kept["item"] for kept in data if kept.get("type") == _KEPT_WHOLE]
     if message.content:
-        made.append(_said(message, ids["message"]))
-    known = dict(enumerate(ids["calls"]))
+        made.append(_said(message, ids.get("message")))
+    known: dict[int, str | None] = dict(enumerate(ids.get("calls", ())))
     for place, call in enumerate(message.tool_calls):
         item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         made.append({**item, "id": known[place]} if known.get(place) else item)
@@ -195,5 +198,5 @@ def _answer_items(message: Message) -> list[dict[str, Any]]:
 def _said(message: Message, id: str | None) -> dict[str, Any]:
     if id is None or message.state != "live":
         return {"role": "assistant", "content": message.content}
-    text = {"type": "output_text", "text": message.content, "annotations": []}
+    text: dict[str, Any] = {"type": "output_text", "text": message.content, "annotations": []}
     return {"type": "message", "id": id, "role": "assistant", "status": "completed", "content": [text]}

@@ -23,17 +23,20 @@ try:
     from pydantic_ai.agent import AgentRunResult
     from pydantic_ai.capabilities import AbstractCapability, WrapModelRequestHandler
     from pydantic_ai.messages import (
+        CachePoint,
         ModelMessage,
         ModelRequest,
         ModelRequestPart,
         ModelResponse,
         ModelResponsePart,
-        RetryPromptPart,
+        RetryFeedbackPart,
         SystemPromptPart,
+        TextContent,
         TextPart,
         ThinkingPart,
         ToolCallPart,
         ToolReturnPart,
+        UserContent,
         UserPromptPart,
     )
     from pydantic_ai.models import ModelRequestContext
@@ -181,22 +184,22 @@ def _request_record(part: ModelRequestPart) -> Message | None:
             tool_call_id=part.tool_call_id,
             tool_name=part.tool_name,
         )
-    if isinstance(part, RetryPromptPart):
-        text = part.model_response()
-        if part.tool_name is None:
-            return Message(role="user", content=text)
-        return Message(role="tool", content=text, tool_call_id=part.tool_call_id, tool_name=part.tool_name)
+    if isinstance(part, RetryFeedbackPart):
+        text = part.content if isinstance(part.content, str) else json.dumps(part.content, default=str)
+        return Message(role="user", content=text)
     return None
 
 
 def _prompt_text(part: UserPromptPart) -> str:
     if isinstance(part.content, str):
         return part.content
-    return "\n".join(
-        item if isinstance(item, str) else getattr(item, "content", None) or f"[attachment: {_kind(item)}]"
-        for item in part.content
-        if isinstance(item, str) or not hasattr(item, "content") or isinstance(item.content, str)
-    )
+    return "\n".join(_content_text(item) for item in part.content if not isinstance(item, CachePoint))
+
+
+def _content_text(item: UserContent) -> str:
+    if isinstance(item, str):
+        return item
+    return item.content if isinstance(item, TextContent) else f"[attachment: {_kind(item)}]"
 
 
 def _kind(item: Any) -> str:
@@ -204,16 +207,19 @@ def _kind(item: Any) -> str:
 
 
 def _response_parts(message: Message) -> list[ModelResponsePart]:
-    parts: list[ModelResponsePart] = [
-        ThinkingPart(
-            part.text,
-            signature=part.signature or None,
-            provider_name=part.provider or None,
-            **(json.loads(part.data) if part.data else {}),
-        )
-        for part in message.thinking
-    ]
+    parts: list[ModelResponsePart] = [_thinking_part(part) for part in message.thinking]
     if message.content:
         parts.append(TextPart(message.content))
     parts += (ToolCallPart(call.name, call.arguments, call.id) for call in message.tool_calls)
     return parts
+
+
+def _thinking_part(part: Thought) -> ThinkingPart:
+    more: dict[str, Any] = json.loads(part.data) if part.data else {}
+    return ThinkingPart(
+        part.text,
+        id=more.get("id"),
+        signature=part.signature or None,
+        provider_name=part.provider or None,
+        provider_details=more.get("provider_details"),
+    )
