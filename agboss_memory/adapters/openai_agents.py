@@ -184,11 +184,12 @@ def _answer_items(message: Message) -> list[dict[str, Any]]:
     data: list[dict[str, Any]] = [
         json.loads(part.data) for part in message.thinking if part.provider == PROVIDER and part.data
     ]
-    ids: dict[str, Any] = next((kept for kept in data if kept.get("type") == IDS), {})
+    ids: dict[str, Any] = next((kept for kept in data if kept.get("type") == IDS), dict[str, Any]())
     made: list[dict[str, Any]] = [kept["item"] for kept in data if kept.get("type") == _KEPT_WHOLE]
     if message.content:
         made.append(_said(message, ids.get("message")))
-    known: dict[int, str | None] = dict(enumerate(ids.get("calls", ())))
+    calls: list[str | None] = ids.get("calls") or []
+    known = dict(enumerate(calls))
     for place, call in enumerate(message.tool_calls):
         item = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         made.append({**item, "id": known[place]} if known.get(place) else item)
