@@ -32,8 +32,6 @@ from agboss_memory.testing.threads import Turn, threads
 
 MakeStrategy = Callable[[MemoryModel], BaseMemoryStrategy]
 
-_SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-
 _AFTERWARDS = Turn(
     task=Message(role="user", content="And now?"), answer=Message(role="assistant", content="Nothing else.")
 )
@@ -57,11 +55,13 @@ def strategy_conformance(
         names_all: The strategy names in ``left_out`` everything that it leaves out; else the framework adds the rest.
         refused: Ways to make it wrongly, each of which must be refused.
     """
+    # Made here, not at import, so that the profile which the caller has loaded counts.
+    slow = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
     class StrategyConformance:
         """What a strategy must do, test by test."""
 
-        @_SLOW
+        @slow
         @given(talk=threads(), window=windows(), moods=moods())
         def test_promises_1_2_3_5_6_9_11_13_hold_for_every_request(
             self, talk: tuple[Turn, ...], window: int, moods: list[str]
@@ -69,7 +69,7 @@ def strategy_conformance(
             """Every request is checked while the thread is played."""
             asyncio.run(_play(make_strategy, talk, window, moods, names_all))
 
-        @_SLOW
+        @slow
         @given(talk=threads(), window=windows(), moods=moods())
         def test_promises_4_7_10_hold_for_memory_work(
             self, talk: tuple[Turn, ...], window: int, moods: list[str]
@@ -85,7 +85,7 @@ def strategy_conformance(
 
             asyncio.run(check())
 
-        @_SLOW
+        @slow
         @given(talks=st.lists(threads(turns=3), min_size=2, max_size=3), window=windows())
         def test_promise_8_a_thread_is_shown_the_same_whoever_else_is_served(
             self, talks: list[tuple[Turn, ...]], window: int

@@ -6,6 +6,8 @@ results come in any order, late or never; ids of any shape; reasoning blocks; me
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from agboss_memory.messages import Message, ThinkingPart, ToolCall
@@ -45,6 +47,14 @@ class Turn(Record):
     rounds: tuple[tuple[Message, ...], ...] = ()
     answer: Message | None = None
 
+    def __repr__(self) -> str:
+        """Who says what, on one line: a failing thread is read by people."""
+        return f"Turn({', '.join(map(_spoken, self.messages))})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What hypothesis shows of it."""
+        printer.text(repr(self))
+
     @property
     def steps(self) -> tuple[tuple[Message, ...], ...]:
         """What is said, step by step; the model is asked after each but an answer."""
@@ -55,6 +65,13 @@ class Turn(Record):
     def messages(self) -> tuple[Message, ...]:
         """All of it, in order."""
         return tuple(message for step in self.steps for message in step)
+
+
+def _spoken(message: Message) -> str:
+    text = message.content if len(message.content) <= 40 else f"{message.content[:40]}... ({len(message.content)})"
+    calls = "".join(f" calls {call.id!r}" for call in message.tool_calls)
+    answered = "" if message.tool_call_id is None else f" {message.tool_call_id!r}"
+    return f"{message.role}{answered}: {text!r}{calls}"
 
 
 def texts(longest: int = 3000) -> st.SearchStrategy[str]:
