@@ -210,7 +210,8 @@ def shared(live: LiveTern, status: TernStatus, answer: str, error: str) -> list[
     made: list[Message] = []
     for agent in live.plan.agents.values():
         if agent.shares_thread and agent.name not in spoke:
-            both = Message(role="user", content=live.task), Message(role="assistant", content=text)
+            asked = Message(role="user", content=live.task, attachments=live.attachments)
+            both = asked, Message(role="assistant", content=text)
             made += [
                 replace(message, agent=agent.name, tern=live.number, created_at=live.started_at) for message in both
             ]

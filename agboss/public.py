@@ -73,7 +73,9 @@ from agboss.flow import chain, from_
 from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
 from agboss.routers import RouteOption, RouteRequest, RouteResult
 from agboss.run import CompactionReport, RunResult
-from agboss_memory.messages import Message, Summary, Tern, TernStatus, UsageRecord
+from agboss_memory.attachments import Attachment
+from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper, MapRequest
+from agboss_memory.messages import AttachmentRecord, MediaPart, Message, Summary, Tern, TernStatus, UsageRecord
 
 __all__ = [
     "ActionContext",
@@ -86,12 +88,15 @@ __all__ = [
     "App",
     "AppStateError",
     "AssemblyError",
+    "Attachment",
+    "AttachmentRecord",
     "CallSettings",
     "ChatModel",
     "Compaction",
     "CompactionError",
     "CompactionReport",
     "DeclarationError",
+    "DefaultLlmMessageMapper",
     "Defaults",
     "DefinitionFolder",
     "Finish",
@@ -103,7 +108,10 @@ __all__ = [
     "LeaseLostError",
     "LimitExceededError",
     "Limits",
+    "LlmMessageMapper",
     "LlmRouter",
+    "MapRequest",
+    "MediaPart",
     "Message",
     "MissingExtraError",
     "ModelDefaults",

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from agboss.errors import OutputError
 from agboss.events import RunEvent, Warned
-from agboss_memory.messages import Message, Summary, TernStatus, UsageRecord
+from agboss_memory.messages import AttachmentRecord, Message, Summary, TernStatus, UsageRecord
 from agboss_memory.records import Record, Struct, field
 from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
@@ -111,6 +111,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         window: The newest part of the thread before this Tern.
         meter: Bounds and books all calls.
         emit: Receives events, None when nobody listens.
+        attachments: Files that came with the task.
         pending: Memory work that an earlier Tern left.
         path: Names of the nodes that ran.
         answers: Name and answer of each agent and action that ran.
@@ -137,6 +138,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     window: Window
     meter: Meter
     emit: Callable[[RunEvent], None] | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
     pending: tuple[PendingWork, ...] = ()
     path: list[str] = field(default_factory=list[str])
     answers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])

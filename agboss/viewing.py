@@ -46,6 +46,8 @@ def view_builder(live: LiveTern, name: str) -> ViewBuilder:
                 previous=previous,
                 metadata=live.metadata,
                 counter=agent.counter(),
+                attachments=live.attachments,
+                files=live.store.files,
                 load_older=older,
                 log=log,
             )

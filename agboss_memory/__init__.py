@@ -1,5 +1,6 @@
 """Memory for agents: an append-only log, strategies that decide what is seen of it, and proof of both."""
 
+from agboss_memory.attachments import Attachment, PartContentReader, PartRequest
 from agboss_memory.config import (
     AnyMemoryConfig,
     AutoCompactConfig,
@@ -30,9 +31,12 @@ from agboss_memory.contract import (
 )
 from agboss_memory.errors import AgbossError
 from agboss_memory.explain import ExplainedRow, Explanation
+from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper, MapRequest
 from agboss_memory.memory import Memory, WindowView
 from agboss_memory.messages import (
+    AttachmentRecord,
     Block,
+    MediaPart,
     Message,
     Summary,
     Tern,
@@ -41,8 +45,9 @@ from agboss_memory.messages import (
     ToolCall,
     UsageRecord,
 )
+from agboss_memory.notices import NoticeContext, PlaceholderContext
 from agboss_memory.replay import WhatIf, WhatIfCall, what_if
-from agboss_memory.stores import MemoryStore, SqliteStore, Store, open_store
+from agboss_memory.stores import FileStore, FileWrite, MemoryStore, SqliteStore, Store, open_store
 from agboss_memory.strategies import (
     AutoCompactMemory,
     FullMemory,
@@ -58,6 +63,8 @@ from agboss_memory.tool_results import fetch_tool_result
 __all__ = [
     "AgbossError",
     "AnyMemoryConfig",
+    "Attachment",
+    "AttachmentRecord",
     "AutoCompactConfig",
     "AutoCompactMemory",
     "BaseMemoryStrategy",
@@ -66,11 +73,17 @@ __all__ = [
     "CompressReport",
     "Conversation",
     "ConversationLog",
+    "DefaultLlmMessageMapper",
     "ExplainedRow",
     "Explanation",
+    "FileStore",
+    "FileWrite",
     "FullConfig",
     "FullMemory",
     "LeftOut",
+    "LlmMessageMapper",
+    "MapRequest",
+    "MediaPart",
     "Memory",
     "MemoryConfig",
     "MemoryContext",
@@ -82,6 +95,10 @@ __all__ = [
     "Message",
     "NoneConfig",
     "NoneMemory",
+    "NoticeContext",
+    "PartContentReader",
+    "PartRequest",
+    "PlaceholderContext",
     "Reach",
     "SlidingWindowStrategy",
     "SqliteStore",

@@ -17,7 +17,7 @@ from agboss.components.tool import ToolContext
 from agboss.errors import OutputError
 from agboss.models.chat import LENGTH, ModelReply, ModelRequest, ToolSchema
 from agboss.models.meter import Meter
-from agboss_memory.messages import Message, ToolCall
+from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
 
 
@@ -54,6 +54,7 @@ class AgentJob(Record):
     Attributes:
         plan: The agent.
         task: The task as it is stored in the agent's conversation.
+        attachments: Files that came with it.
         build_view: Gives the view for call number n, with the messages that the loop added so far.
         context: What tools may know.
         meter: Bounds and books all calls.
@@ -71,6 +72,7 @@ class AgentJob(Record):
     warn: Callable[[str], None]
     now: datetime
     log: list[Message]
+    attachments: tuple[AttachmentRecord, ...] = ()
     listener: Listener | None = None
 
 
@@ -84,7 +86,7 @@ class AgentAnswer(Record):
 async def run_agent(job: AgentJob) -> AgentAnswer:
     """Run the loop. Raises ModelError, LimitExceededError, OutputError and what the view builder raises."""
     name = job.plan.name
-    job.log.append(_said(job, role="user", content=job.task))
+    job.log.append(_said(job, role="user", content=job.task, attachments=job.attachments))
     begin = len(job.log)
     calls_left = job.plan.spec.max_tool_calls
     call_index = 0

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from agboss.agents.tools import BoundTool
 from agboss.components.agent import AgentSpec, PromptContext
 from agboss.models import ModelHandle
+from agboss_memory.attachments import PartContentReader
 from agboss_memory.config import AnyMemoryConfig
 from agboss_memory.contract import BaseMemoryStrategy, Budget, Reach, TokenCounter
+from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record
 from agboss_memory.strategies import TurnMemory
 
@@ -31,6 +33,8 @@ class AgentPlan(Record):
         config: Its memoryConfig, None = it has no conversation of its own.
         shares_thread: Terns of other agents are part of its conversation.
         summary_model: Id of the model that writes its summaries, or empty.
+        mapper: The last step before its model.
+        reader: Reads the bytes of files; None = the store's own.
     """
 
     spec: AgentSpec
@@ -41,6 +45,8 @@ class AgentPlan(Record):
     reach: Reach
     counter: Callable[[], TokenCounter]
     variables: Mapping[str, str]
+    mapper: LlmMessageMapper
+    reader: PartContentReader | None = None
     config: AnyMemoryConfig | None = None
     shares_thread: bool = False
     summary_model: str = ""

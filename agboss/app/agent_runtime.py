@@ -27,6 +27,7 @@ from agboss.errors import AppStateError, InvalidInputError
 from agboss.flow import chain
 from agboss.models import ChatModel, ModelSource
 from agboss.run import RunResult
+from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record, Struct
 from agboss_memory.stores import Store, open_store
 
@@ -65,6 +66,7 @@ class AgentRuntime:
         tools: Tool classes, functions or ``ToolRef`` that definitions name.
         models: Chat models by model id, or a source such as ``ScriptedModels()``.
         providers: What the container provides to tools.
+        llm_message_mapper: The last step before every model, as in ``create_app``.
         offline: Replace every model by a built-in one.
 
     Raises:
@@ -79,6 +81,7 @@ class AgentRuntime:
         tools: Sequence[Any] = (),
         models: Mapping[str, ChatModel] | ModelSource | None = None,
         providers: Sequence[ProviderLike] = (),
+        llm_message_mapper: LlmMessageMapper | type[LlmMessageMapper] | None = None,
         offline: bool = False,
     ) -> None:
         self._folder: DefinitionFolder | None = None
@@ -94,6 +97,7 @@ class AgentRuntime:
         self._tools = tuple(tools)
         self._models = models
         self._providers = tuple(providers)
+        self._mapper = llm_message_mapper
         self._offline = offline
         self._served: dict[str, _Served] = {}
         self._retired: list[_Served] = []
@@ -235,7 +239,11 @@ class AgentRuntime:
         class Defined: ...
 
         return create_app(
-            Defined, store=cast("Store", _Shared(self._store)), models=self._models, offline=self._offline
+            Defined,
+            store=cast("Store", _Shared(self._store)),
+            models=self._models,
+            llm_message_mapper=self._mapper,
+            offline=self._offline,
         )
 
 

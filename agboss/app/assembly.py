@@ -10,6 +10,7 @@ from agboss.app.checks import check_agents, check_compaction, check_limits, chec
 from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.injection import Provider, buildable
+from agboss.components.keys import Dependency
 from agboss.components.metadata import component_of
 from agboss.components.model_provider import ModelProviderSpec
 from agboss.components.router import AnyRouter, RouterSpec
@@ -19,9 +20,14 @@ from agboss.components.workflow import WorkflowSpec
 from agboss.container import Checker, Root, merge
 from agboss.errors import AgbossError, AssemblyError
 from agboss.flow import compile_flow
+from agboss_memory.attachments import PartContentReader
+from agboss_memory.mapper import LlmMessageMapper
 
 MODEL_VARIABLE = "AGBOSS_MODEL"
 """Environment variable that overrides the model of every agent."""
+
+READ_SIDE = (LlmMessageMapper, PartContentReader)
+"""Keys under which a workflow may provide its own way of reading the log to a model; one object for the App."""
 
 OFFLINE_MODEL = "local:extractive"
 
@@ -136,6 +142,8 @@ class Assembly:
                 yield Root(label=use.name, dependencies=spec.dependencies)
             for tool in agent.tools:
                 yield _tool_root(agent.name, tool.spec)
+        for key in READ_SIDE:
+            yield Root(label="the App", dependencies=(Dependency(parameter="", key=key, optional=True),))
         for action in self.actions():
             spec = buildable(action.target, action.injectable)
             yield Root(

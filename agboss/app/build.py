@@ -22,8 +22,10 @@ from agboss.models import Caller, CallSettings, ModelCatalog, ModelHandle, Model
 from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
 from agboss.routers import RouteByDecision, RouteOffline, RouteOption, build_router
+from agboss_memory.attachments import PartContentReader
 from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, SummarizingWindowConfig
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
+from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper
 from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
@@ -75,6 +77,8 @@ class Builder:
         self._memory_models: dict[tuple[str, Any], MemoryModel] = {}
         self._container = Container(assembly.providers, self._memory_model)
         self._strategies: dict[str, tuple[BaseMemoryStrategy, list[str]]] = {}
+        self._mapper: LlmMessageMapper = DefaultLlmMessageMapper()
+        self._reader: PartContentReader | None = None
 
     async def build(self) -> Built:
         """Open what providers open, build every object once, and decide everything that can be decided."""
@@ -83,6 +87,10 @@ class Builder:
         for provider, component in assembly.model_providers():
             made = self._container.get(provider.key)
             self._catalog.add_provider(component.name, made.model)
+        if LlmMessageMapper in assembly.providers:
+            self._mapper = self._container.get(LlmMessageMapper)
+        if PartContentReader in assembly.providers:
+            self._reader = self._container.get(PartContentReader)
         agents = {agent.name: self._agent(agent) for agent in assembly.agents()}
         reach = self._history_reach()
         plan = Plan(
@@ -160,6 +168,8 @@ class Builder:
             config=config,
             shares_thread=spec.shares_thread,
             summary_model="" if writer is None else writer.spec.model,
+            mapper=self._mapper,
+            reader=self._reader,
         )
 
     def _writer(self, spec: AgentSpec, model: ModelSpec, config: AnyMemoryConfig) -> ModelHandle | None:

@@ -15,7 +15,7 @@ from agboss.components.boundary import FinishSpec, StartSpec
 from agboss.components.metadata import ComponentSpec
 from agboss.components.naming import describe
 from agboss.components.router import RouterSpec
-from agboss.components.settings import JevRouter, LlmRouter, ModelSpec, RulesRouter, model_id_problem
+from agboss.components.settings import IN_PROCESS, JevRouter, LlmRouter, ModelSpec, RulesRouter, model_id_problem
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AgbossError, DeclarationError
 from agboss.flow import Graph, Node
@@ -56,6 +56,9 @@ def _check_model(owner: str, spec: ModelSpec | None, prefixes: tuple[str, ...]) 
         hint = "set model= on the component, or defaults.models.model"
         return [DeclarationError("model.missing", f"{owner} has no model", hint)]
     problem = model_id_problem(spec, prefixes)
+    if not problem and spec.accepts and spec.provider in IN_PROCESS:
+        text = f"{owner}: accepts={spec.accepts!r}, and model {spec.model!r} takes no files"
+        return [DeclarationError("model.no-files", text, "leave accepts= out, or use a provider's model")]
     if not problem:
         return []
     text, _, hint = problem.partition("; ")

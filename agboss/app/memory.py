@@ -76,23 +76,23 @@ class AppMemory:
             log = await past_conversation(runtime.store, state, plan, past, call)
         elif plan.config is not None:
             log = PreviewConversation(runtime.store, state.key, plan.name)
-        task = "" if past is None else past.task
-        built = await build_context(
-            ContextRequest(
-                agent=plan,
-                thread=thread,
-                owner=state.info.owner,
-                tern=state.info.terns + 1 if past is None else past.number,
-                task=task,
-                now=utc_now() if past is None else past.started_at,
-                window=window,
-                conversation=() if log is not None else await self._conversation(runtime, state, plan),
-                call_index=1,  # so that no kind summarises while it is looked at
-                counter=plan.counter(),
-                log=log,
-            )
+        task, attachments = ("", ()) if past is None else (past.task, past.attachments)
+        request = ContextRequest(
+            agent=plan,
+            thread=thread,
+            owner=state.info.owner,
+            tern=state.info.terns + 1 if past is None else past.number,
+            task=task,
+            now=utc_now() if past is None else past.started_at,
+            window=window,
+            conversation=() if log is not None else await self._conversation(runtime, state, plan),
+            call_index=1,  # so that no kind summarises while it is looked at
+            counter=plan.counter(),
+            attachments=attachments,
+            files=runtime.store.files,
+            log=log,
         )
-        return await working_memory(plan, state, built, task, log)
+        return await working_memory(plan, request, state, await build_context(request))
 
     async def what_if(
         self,

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agboss.agents import AgentPlan
-from agboss.tern import BuiltContext
+from agboss.app.rows import mapped_rows
+from agboss.tern import BuiltContext, ContextRequest
 from agboss_memory.contract import ConversationLog, LeftOut, MemoryView
 from agboss_memory.explain import ExplainedRow, RowType, explained
 from agboss_memory.fit import effective_window
 from agboss_memory.messages import EPOCH, MessageState
 from agboss_memory.records import Record, field, replace
-from agboss_memory.render import Row, past_rows, view_rows
+from agboss_memory.render import Row
 from agboss_memory.stores.contract import ThreadState
 from agboss_memory.tokens import count_async, load_counter
 
@@ -96,15 +97,16 @@ class WorkingMemory(Record):
 
 
 async def working_memory(
-    agent: AgentPlan, state: ThreadState, built: BuiltContext, task: str, log: ConversationLog | None
+    agent: AgentPlan, request: ContextRequest, state: ThreadState, built: BuiltContext
 ) -> WorkingMemory:
-    """A built view as rows with tokens. ``task`` is shown as a row unless it is empty."""
+    """A built view as rows with tokens. The task of the request is shown as a row unless it is empty."""
     counter = agent.counter()
     await load_counter(counter)
-    if log is not None and agent.config is not None:
-        return await _window_memory(agent, state, built, log)
-    rows = _turn_rows(built.view, task)
-    counts = await count_async(counter, [built.system, *(row.text for row in rows)])
+    if request.log is not None and agent.config is not None:
+        return await _window_memory(agent, state, built, request.log)
+    rows = await mapped_rows(request, built.view)
+    system, *texts = await count_async(counter, [built.system, *(row.text for row in rows)])
+    counts = [tokens if row.tokens is None else row.tokens for row, tokens in zip(rows, texts, strict=True)]
     reach = agent.reach
     return WorkingMemory(
         thread=state.info.id,
@@ -112,10 +114,10 @@ async def working_memory(
         kind=agent.strategy_name,
         config={"turns": reach.terns, "summaries": reach.summaries, "messages": reach.messages},
         system_prompt=built.system,
-        system_prompt_tokens=counts[0],
-        messages=_numbered(rows, counts[1:]),
+        system_prompt_tokens=system,
+        messages=_numbered(rows, counts),
         left_out=left_out(built.view, state.info.terns),
-        total_tokens=sum(counts),
+        total_tokens=system + sum(counts),
         token_counter_name=counter.name,
         context_window_tokens=agent.model.window,
         warnings=built.view.warnings,
@@ -134,6 +136,7 @@ async def _window_memory(
         system=built.system[: -len(addendum)].rstrip("\n") if addendum else built.system,
         counter=agent.counter(),
         window=effective_window(agent.model.window),
+        sent=built.messages,
     )
     return WorkingMemory(
         thread=state.info.id,
@@ -154,7 +157,7 @@ async def _window_memory(
 async def _explained_row(row: ExplainedRow, log: ConversationLog) -> MemoryRow:
     first = await log.message(row.first) if row.first else None
     last = first if row.last == row.first else await log.message(row.last)
-    changed = row.state not in ("live", "placeholder")
+    changed = row.state not in ("live", "placeholder") or row.shown != row.content
     return MemoryRow(
         type=row.type,
         role=row.role,
@@ -170,12 +173,6 @@ async def _explained_row(row: ExplainedRow, log: ConversationLog) -> MemoryRow:
         first_tern=0 if first is None else first.tern,
         last_tern=0 if last is None else last.tern,
     )
-
-
-def _turn_rows(view: MemoryView, task: str) -> list[Row]:
-    exact = [Row(kind="turn", text=message.content, tern=message.tern) for message in view.messages or ()]
-    past = view if view.messages is None else MemoryView(recalled=view.recalled)
-    return [*exact, *(view_rows(past, task) if task else past_rows(past))]
 
 
 def _numbered(rows: Sequence[Row], counts: Sequence[int]) -> tuple[MemoryRow, ...]:
@@ -216,6 +213,7 @@ _TURN_REASONS = {
     "summary": "stands for older turns",
     "recalled": "recalled by the strategy",
     "task": "the task",
+    "file": "a file of the task; the model gets it as it is",
 }
 
 

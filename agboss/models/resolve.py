@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from agboss.components.settings import BLOCK_VARIABLE, ModelSpec
-from agboss.errors import ModelError
+from agboss.components.settings import BLOCK_VARIABLE, IN_PROCESS, PROVIDERS, ModelSpec
+from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import ChatModel
 from agboss.models.embedded import EMBEDDED_WINDOW, EmbeddedModel
 from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
-from agboss.models.keys import key_problem
+from agboss.models.keys import key_of, key_problem
 from agboss.models.prices import table_window
 from agboss.models.provider import open_provider_model
 
@@ -34,6 +34,7 @@ class ModelCatalog:
         self._offline = offline
         self._extractive = ExtractiveModel()
         self._opened: dict[ModelSpec, ChatModel] = {}
+        self._profiled: dict[ModelSpec, ChatModel] = {}
         self._providers: dict[str, Callable[[ModelSpec], ChatModel]] = {}
 
     @property
@@ -74,10 +75,28 @@ class ModelCatalog:
         profile: int | None = getattr(opened, "context_window", None)
         return profile or table_window(spec)
 
+    def accepts(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Kinds and media types of files that a configured model takes: the spec's own word, else its profile's.
+
+        Models that run in process take none, whatever the spec says. Nothing is reached over the network.
+        """
+        if self._offline or spec.provider in IN_PROCESS:
+            return ()
+        if spec.accepts or spec.model in self._overrides or spec.provider not in PROVIDERS:
+            return spec.accepts
+        if spec not in self._profiled:
+            try:
+                self._profiled[spec] = self._opened.get(spec) or open_provider_model(spec, key=key_of(spec) or "none")
+            except MissingExtraError:
+                return ()
+        told: tuple[str, ...] = getattr(self._profiled[spec], "accepts", ())
+        return told
+
     async def aclose(self) -> None:
         """Close every model that was opened here. A second call does nothing."""
-        opened, self._opened = self._opened, {}
-        for model in opened.values():
+        opened = [*self._opened.values(), *self._profiled.values()]
+        self._opened, self._profiled = {}, {}
+        for model in opened:
             if isinstance(model, _Closable):
                 await model.aclose()
 

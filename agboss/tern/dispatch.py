@@ -61,6 +61,7 @@ async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -
     job = AgentJob(
         plan=plan,
         task=live.task if plan.config is None else user_message(MemoryView(), live.task, live.answers).content,
+        attachments=live.attachments,
         build_view=build_view,
         context=ToolContext(
             thread_id=live.thread, owner=live.owner, tern=live.number, agent=name, metadata=live.metadata

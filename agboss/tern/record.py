@@ -73,6 +73,7 @@ async def record(request: RecordRequest) -> Recorded:
         started_at=live.started_at,
         finished_at=request.now,
         metadata=live.metadata,
+        attachments=live.attachments,
     )
     heard = request.status in (TernStatus.ANSWERED, TernStatus.FAILED, TernStatus.GUARDED)
     strategies = tuple(item.name for item in plan.strategies.values() if item.updates) if heard else ()

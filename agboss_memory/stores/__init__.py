@@ -22,6 +22,7 @@ from agboss_memory.stores.contract import (
     WindowSpec,
 )
 from agboss_memory.stores.conversation import StoredConversation
+from agboss_memory.stores.files import DiskFiles, FileStore, FileWrite, MemoryFiles
 from agboss_memory.stores.lease import holder_alive, new_holder, release_holder
 from agboss_memory.stores.memory import MemoryStore
 from agboss_memory.stores.sqlite import SqliteStore
@@ -36,6 +37,10 @@ __all__ = [
     "Commit",
     "Committed",
     "DaySpend",
+    "DiskFiles",
+    "FileStore",
+    "FileWrite",
+    "MemoryFiles",
     "MemoryOutcome",
     "MemoryStore",
     "MessagePage",

@@ -16,8 +16,9 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from agboss_memory.contract import Conversation
-from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+from agboss_memory.messages import AttachmentRecord, Block, Message, Summary, Tern, UsageRecord
 from agboss_memory.records import Record
+from agboss_memory.stores.files import FileStore
 
 
 class WindowSpec(Record):
@@ -85,6 +86,7 @@ class Admission(Record):
         version: Version of the workflow.
         config_hash: Hash of the resolved configuration.
         metadata: JSON text to keep with the Tern, or None.
+        attachments: Files that come with the task; a repeat must bring the same ones.
         holder: Identifies this App in the lease.
         now: Aware UTC.
         lease_seconds: How long the lease lasts unless renewed.
@@ -105,6 +107,7 @@ class Admission(Record):
     version: str = ""
     config_hash: str = ""
     metadata: str | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
     lease_seconds: float = 10.0
     window: WindowSpec = WindowSpec()
     known: int | None = None
@@ -338,6 +341,11 @@ class Store(Protocol):
 
     url: str
 
+    @property
+    def files(self) -> FileStore:
+        """Where the bytes of attachments are. A Tern's are written right after its admission."""
+        ...
+
     async def open(self) -> None:
         """Connect and bring the schema up to date. Raises StoreCorruptError, StoreVersionError, StoreLockedError."""
         ...
@@ -418,7 +426,10 @@ class Store(Protocol):
         ...
 
     async def delete_thread(self, ref: ThreadRef) -> None:
-        """Remove a thread with all that belongs to it. Raises UnknownThreadError, ThreadOwnerError."""
+        """Remove a thread with all that belongs to it, and the bytes of attachments that no other thread names.
+
+        Raises UnknownThreadError, ThreadOwnerError.
+        """
         ...
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:

@@ -28,6 +28,7 @@ from agboss_memory.stores.contract import (
     ThreadState,
     WindowSpec,
 )
+from agboss_memory.stores.files import FileStore, MemoryFiles
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.memory_thread import MemoryThread, ended
 from agboss_memory.stores.refusals import (
@@ -64,6 +65,12 @@ class MemoryStore:
         self._idempotent: dict[tuple[str | None, str], tuple[MemoryThread, int]] = {}
         self._running: dict[int, MemoryThread] = {}
         self._days: dict[tuple[str, str], list[int]] = {}
+        self._files = MemoryFiles()
+
+    @property
+    def files(self) -> FileStore:
+        """See ``Store.files``."""
+        return self._files
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -107,9 +114,7 @@ class MemoryStore:
 
     def _admit_again(self, request: Admission, now: datetime, thread: MemoryThread, number: int) -> Admitted:
         tern = thread.tern(number)
-        if not matches(
-            request, workflow=thread.workflow, thread=thread.id, number=number, task=tern.task, start=tern.start
-        ):
+        if not matches(request, tern, workflow=thread.workflow, thread=thread.id):
             raise key_conflict(request)
         if thread.running != number:
             return Admitted(
@@ -333,6 +338,8 @@ class MemoryStore:
         self._running.pop(thread.key, None)
         for key in thread.idempotency_keys:
             del self._idempotent[thread.owner, key]
+        if gone := thread.file_ids():
+            self._files.remove(gone.difference(*(other.file_ids() for other in self._by_key.values())))
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""

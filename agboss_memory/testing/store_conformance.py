@@ -10,11 +10,12 @@ The tests are coroutines: run them with ``asyncio_mode = auto`` or your own equi
 """
 
 from agboss_memory.testing.store_admissions import Admissions
+from agboss_memory.testing.store_attachments import Attachments
 from agboss_memory.testing.store_commits import Commits
 from agboss_memory.testing.store_conversations import Conversations
 from agboss_memory.testing.store_memory_work import MemoryWork
 from agboss_memory.testing.store_values import Values
 
 
-class StoreConformance(Admissions, Commits, Conversations, MemoryWork, Values):
+class StoreConformance(Admissions, Attachments, Commits, Conversations, MemoryWork, Values):
     """What a store must do, test by test."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from agboss_memory.messages import Message, ThinkingPart, ToolCall
 from agboss_memory.stores.contract import MessagePage
-from agboss_memory.stores.sqlite import conversations
+from agboss_memory.stores.sqlite import conversations, files
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
@@ -44,6 +44,8 @@ def _extra(message: Message) -> str | None:
         extra["calls"] = [[call.id, call.name, call.arguments] for call in message.tool_calls]
     if message.thinking:
         extra["thinking"] = [[part.text, part.signature, part.provider, part.data] for part in message.thinking]
+    if message.attachments:
+        extra["files"] = files.to_values(message.attachments)
     return json.dumps(extra, separators=(",", ":")) if extra else None
 
 
@@ -62,6 +64,7 @@ def _message(row: tuple[Any, ...]) -> Message:
         thinking=tuple(
             ThinkingPart(text=p[0], signature=p[1], provider=p[2], data=p[3]) for p in extra.get("thinking", ())
         ),
+        attachments=files.from_values(extra.get("files", ())),
         tool_call_id=decode_optional(row[3]),
         tool_name=decode_optional(row[4]),
         number=row[5],
@@ -94,6 +97,7 @@ def append(
         last[agent] += 1
         content = encode_text(message.content)
         ref = _text_ref(message.role, content, task, answer)
+        files.name(connection, key, message.attachments)
         connection.execute(
             INSERT,
             (

@@ -27,6 +27,7 @@ from agboss_memory.stores.contract import (
     ThreadState,
     WindowSpec,
 )
+from agboss_memory.stores.files import DiskFiles, FileStore
 from agboss_memory.stores.sqlite import blocks, conversations, messages, summaries, threads, transactions, usage
 from agboss_memory.stores.sqlite.connection import Connection, Synchronous, Trace
 
@@ -56,6 +57,12 @@ class SqliteStore:
         self.url = url or f"sqlite:///{path}"
         self._running: dict[int, str] = {}  # thread key -> holder; an index in the file would cost every Tern a page
         self._connection = Connection(path, synchronous=synchronous, timeout=timeout, trace=trace)
+        self._files = DiskFiles(path.with_name(f"{path.name}.files"))
+
+    @property
+    def files(self) -> FileStore:
+        """See ``Store.files``: the folder ``<file>.files`` beside the database."""
+        return self._files
 
     async def open(self) -> None:
         """See ``Store.open``."""
@@ -152,7 +159,7 @@ class SqliteStore:
 
     async def delete_thread(self, ref: ThreadRef) -> None:
         """See ``Store.delete_thread``."""
-        await self._connection.write(partial(threads.delete, ref=ref))
+        await self._connection.write(partial(transactions.delete, ref=ref, contents=self._files))
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""

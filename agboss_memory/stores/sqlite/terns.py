@@ -11,6 +11,7 @@ from typing import Any
 from agboss_memory.messages import Tern, TernStatus, UsageRecord
 from agboss_memory.stores.contract import Admission, Commit, TernPage
 from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
+from agboss_memory.stores.sqlite import files
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
@@ -18,8 +19,8 @@ CONFIG = "SELECT id FROM configs WHERE version = ? AND hash = ?"
 INSERT_CONFIG = "INSERT INTO configs (version, hash) VALUES (?, ?)"
 INSERT = (
     "INSERT INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, start, finish, agent, path, "
-    "error, error_code, owner, idempotency_key, task, answer, metadata) "
-    "VALUES (?, ?, 'running', 0, ?, ?, ?, '', '', '', '', '', ?, ?, ?, '', ?)"
+    "error, error_code, owner, idempotency_key, task, answer, metadata, attachments) "
+    "VALUES (?, ?, 'running', 0, ?, ?, ?, '', '', '', '', '', ?, ?, ?, '', ?, ?)"
 )
 FINISH = (
     "UPDATE terns SET status = ?, finished_at = ?, tokens = ?, finish = ?, agent = ?, path = ?, "
@@ -44,7 +45,7 @@ SETTLED = (
 )
 _SELECT = (
     "SELECT seq, task, answer, status, agent, start, finish, path, output, error, error_code, version, hash, "
-    "started_at, finished_at, tokens, metadata FROM terns CROSS JOIN configs ON configs.id = config_id "
+    "started_at, finished_at, tokens, metadata, attachments FROM terns CROSS JOIN configs ON configs.id = config_id "
     "WHERE thread_key = ? AND "
 )
 ONE = _SELECT + "seq = ?"
@@ -79,6 +80,7 @@ def _tern(row: tuple[Any, ...], usage: tuple[UsageRecord, ...] = ()) -> Tern:
         finished_at=None if row[14] is None else from_micros(row[14]),
         tokens=row[15],
         metadata=decode_optional(row[16]),
+        attachments=files.from_column(row[17]),
         usage=usage,
     )
 
@@ -104,8 +106,10 @@ def begin(connection: sqlite3.Connection, key: int, number: int, request: Admiss
             encode_optional(request.idempotency_key),
             encode_text(request.task),
             encode_optional(request.metadata),
+            files.to_column(request.attachments),
         ),
     )
+    files.name(connection, key, request.attachments)
 
 
 def finish(connection: sqlite3.Connection, request: Commit) -> str:

@@ -142,9 +142,9 @@ def renew(connection: sqlite3.Connection, keys: Sequence[int], holder: str, unti
     connection.executemany(RENEW, [(to_micros(until), key, encode_text(holder)) for key in keys])
 
 
-def delete(connection: sqlite3.Connection, ref: ThreadRef) -> None:
+def delete(connection: sqlite3.Connection, key: int) -> None:
     """Remove a thread and, by cascade, all that belongs to it."""
-    connection.execute(DELETE, (named(connection, ref).key,))
+    connection.execute(DELETE, (key,))
 
 
 def page(

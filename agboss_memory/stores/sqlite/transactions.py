@@ -23,8 +23,9 @@ from agboss_memory.stores.contract import (
     Window,
     WindowSpec,
 )
+from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.refusals import foreign_thread, key_conflict, matches
-from agboss_memory.stores.sqlite import blocks, conversations, messages, summaries, terns, threads, usage, work
+from agboss_memory.stores.sqlite import blocks, conversations, files, messages, summaries, terns, threads, usage, work
 from agboss_memory.stores.sqlite.columns import to_micros
 from agboss_memory.stores.text import decode_text, encode_optional, encode_text
 
@@ -73,7 +74,7 @@ def _admit_again(connection: sqlite3.Connection, request: Admission, key: int, n
     row = threads.get(connection, key)
     stored = terns.one(connection, key, number, usage.of_terns(connection, key, number, number).get(number, ()))
     thread, workflow = decode_text(row.id), decode_text(row.workflow)
-    if not matches(request, workflow=workflow, thread=thread, number=number, task=stored.task, start=stored.start):
+    if not matches(request, stored, workflow=workflow, thread=thread):
         raise key_conflict(request)
     if row.running != number:
         return Admitted(
@@ -208,6 +209,17 @@ def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | N
             conversations.add(connection, key, retired.agent, back)
         threads.touch(connection, key)
     return retired
+
+
+def delete(connection: sqlite3.Connection, ref: ThreadRef, contents: FileStore) -> None:
+    """Remove a thread and the contents that only it names.
+
+    They go before the transaction ends: nobody can name one of them meanwhile, and none is ever forgotten on the disk.
+    """
+    key = threads.named(connection, ref).key
+    orphans = files.only_of_thread(connection, key)
+    threads.delete(connection, key)
+    contents.remove(orphans)
 
 
 def state(connection: sqlite3.Connection, ref: ThreadRef, spec: WindowSpec) -> ThreadState:
