@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, cast
 
@@ -27,6 +27,7 @@ from agboss.errors import AppStateError, InvalidInputError
 from agboss.flow import chain
 from agboss.models import ChatModel, ModelSource
 from agboss.run import RunResult
+from agboss_memory.attachments import Attachment
 from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record, Struct
 from agboss_memory.stores import Store, open_store
@@ -179,19 +180,34 @@ class AgentRuntime:
         async with self.app(agent) as app:
             return AgentSession(agent=agent, thread=await app.threads.create(owner=user), user=user)
 
-    async def chat(self, session: AgentSession, text: str, *, timeout: float | None = None) -> RunResult:
-        """One turn. Raises as ``App.execute``."""
+    async def chat(
+        self,
+        session: AgentSession,
+        text: str,
+        *,
+        attachments: Iterable[Attachment] = (),
+        timeout: float | None = None,
+    ) -> RunResult:
+        """One turn. Arguments and errors are those of ``App.execute``."""
+        thread, owner = session.thread, session.user
         async with self.app(session.agent) as app:
-            return await app.execute(text, thread=session.thread, owner=session.user, timeout=timeout)
+            return await app.execute(text, thread=thread, owner=owner, attachments=attachments, timeout=timeout)
 
     @asynccontextmanager
     async def stream(
-        self, session: AgentSession, text: str, *, timeout: float | None = None
+        self,
+        session: AgentSession,
+        text: str,
+        *,
+        attachments: Iterable[Attachment] = (),
+        timeout: float | None = None,
     ) -> AsyncGenerator[RunStream]:
         """One turn that can be watched: ``async with runtime.stream(session, text) as run``. See ``App.stream``."""
         thread, owner = session.thread, session.user
-        async with self.app(session.agent) as app, app.stream(text, thread=thread, owner=owner, timeout=timeout) as run:
-            yield run
+        async with self.app(session.agent) as app:
+            run = app.stream(text, thread=thread, owner=owner, attachments=attachments, timeout=timeout)
+            async with run:
+                yield run
 
     @asynccontextmanager
     async def app(self, agent: str) -> AsyncGenerator[App]:

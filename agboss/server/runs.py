@@ -14,6 +14,7 @@ from agboss.events import Failed
 from agboss.server.log import TernLog
 from agboss.server.metrics import Metrics
 from agboss.server.problems import ServerError, unexpected
+from agboss_memory.attachments import Attachment
 from agboss_memory.records import Record
 
 MOST_ENDED = 200
@@ -33,6 +34,7 @@ class Order(Record):
         idempotency_key: Makes the Tern exactly-once per owner.
         metadata: JSON-ready values kept with the Tern.
         timeout: Seconds, None = no bound.
+        attachments: Files that come with the task.
         detached: Goes on when nobody listens any more.
     """
 
@@ -45,6 +47,7 @@ class Order(Record):
     idempotency_key: str | None = None
     metadata: Mapping[str, Any] | None = None
     timeout: float | None = None
+    attachments: tuple[Attachment, ...] = ()
     detached: bool = False
 
 
@@ -57,7 +60,9 @@ class Runs:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._running: set[TernLog] = set()
+        self.running: set[TernLog] = set()
+        """Terns that have not ended."""
+
         self._ended: OrderedDict[tuple[str, str, int], TernLog] = OrderedDict()
         self.stopping = False
 
@@ -71,7 +76,7 @@ class Runs:
             raise ServerError("server.stopping", "the server is stopping", "try again later", status=503)
         log = TernLog(order.workflow, order.owner, detached=order.detached)
         log.listeners = 1
-        self._running.add(log)
+        self.running.add(log)
         self._metrics.running += 1
         log.task = asyncio.create_task(self._run(log, order))
         log.task.add_done_callback(lambda _: self._done(log))
@@ -88,13 +93,13 @@ class Runs:
 
     def find(self, workflow: str, thread: str, tern: int, owner: str | None) -> TernLog | None:
         """The events of a Tern that runs, or has just ended."""
-        here = (log for log in self._running if (log.workflow, log.thread, log.tern) == (workflow, thread, tern))
+        here = (log for log in self.running if (log.workflow, log.thread, log.tern) == (workflow, thread, tern))
         log = next(here, None) or self._ended.get((workflow, thread, tern))
         return log if log is not None and log.owner == owner else None
 
     def cancel(self, workflow: str, thread: str) -> bool:
         """Cancel the Tern that runs in a thread; False when the server runs none there."""
-        return any(log.cancel() for log in self._running if (log.workflow, log.thread) == (workflow, thread))
+        return any(log.cancel() for log in self.running if (log.workflow, log.thread) == (workflow, thread))
 
     def forget(self, workflow: str, thread: str) -> None:
         """Drop the events of a thread that was deleted."""
@@ -104,7 +109,7 @@ class Runs:
     async def finish(self, grace: float) -> None:
         """Let running Terns end within ``grace`` seconds, then cancel them; they are stored as cancelled."""
         self.stopping = True
-        tasks = {log.task for log in self._running if log.task is not None}
+        tasks = {log.task for log in self.running if log.task is not None}
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=grace)
@@ -130,7 +135,7 @@ class Runs:
         self._metrics.running -= 1
         self._metrics.tern(log.status or ("cancelled" if log.thread else "refused"))
         log.end()
-        self._running.discard(log)
+        self.running.discard(log)
         if log.tern:
             self._ended[log.workflow, log.thread, log.tern] = log
             if len(self._ended) > MOST_ENDED:
@@ -144,6 +149,7 @@ async def _follow(log: TernLog, order: Order, app: App) -> None:
         "idempotency_key": order.idempotency_key,
         "metadata": order.metadata,
         "timeout": order.timeout,
+        "attachments": order.attachments,
     }
     run = (
         app.stream(order.input, **keywords)

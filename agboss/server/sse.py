@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
 import anyio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agboss.server.log import LoggedEvent, TernLog
+
+T = TypeVar("T")
 
 PING = 15.0
 """Seconds of silence after which a comment is sent, so that nobody on the way gives up."""
@@ -42,10 +48,9 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the Tern or the client is at its end."""
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_until_gone, receive, group.cancel_scope)
-                await self._send_all(send)
-                group.cancel_scope.cancel()
+            await unless_gone(receive, self._send_all(send))
+        except TimeoutError:  # it does not take what is sent
+            pass
         finally:
             self._log.leave()
 
@@ -70,20 +75,32 @@ class EventStream(Response):
 async def until_ended(log: TernLog, receive: Receive) -> bool:
     """Wait for the end of a Tern as a listener that then leaves; False when the client was gone before."""
     try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_until_gone, receive, group.cancel_scope)
-            while not log.ended:
-                await log.change()
-            group.cancel_scope.cancel()
+        await unless_gone(receive, _ended(log))
     finally:
         log.leave()
     return log.ended
 
 
-async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
+    """What ``work`` gives; it is cancelled, and None comes back, when the client vanishes before."""
+    gone, task = asyncio.ensure_future(_until_gone(receive)), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((gone, task), return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        gone.cancel()
+        task.cancel()
+        await asyncio.wait((gone, task))
+
+
+async def _until_gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    scope.cancel()
+
+
+async def _ended(log: TernLog) -> None:
+    while not log.ended:
+        await log.change()
 
 
 async def _send_piece(send: Send, text: str, *, more: bool) -> None:

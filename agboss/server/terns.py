@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import binascii
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from agboss.run import RunResult
 from agboss.server.endpoint import Call, Endpoint, Query, whole
 from agboss.server.problems import ServerError, json_response
 from agboss.server.runs import Order
-from agboss.server.sse import EventStream, until_ended
+from agboss.server.sse import EventStream, unless_gone, until_ended
 from agboss.server.threads import AGENT
+from agboss_memory.attachments import Attachment
 from agboss_memory.config import WireModel
 from agboss_memory.records import Record
 
 STREAM = "text/event-stream"
 GONE = 499
 """Status in logs and metrics of a request whose client has vanished."""
+
+
+def _decoded(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"this is no base64: {error}") from error
+
+
+class SentFile(WireModel):
+    """A file that comes with a task; ``data`` is base64, ``mediaType`` null = guessed."""
+
+    name: str
+    media_type: str | None = None
+    data: Annotated[bytes, BeforeValidator(_decoded)]
 
 
 class NewTern(WireModel):
@@ -29,6 +49,7 @@ class NewTern(WireModel):
         start: Name of the start; may be left out when there is one.
         metadata: JSON values to keep with the Tern.
         timeout: Seconds from admission to answer; null = no bound.
+        attachments: Files that come with the task.
         detach: Let the Tern end when the client vanishes; else it is cancelled then.
     """
 
@@ -36,6 +57,7 @@ class NewTern(WireModel):
     start: str | None = None
     metadata: dict[str, Any] | None = None
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    attachments: tuple[SentFile, ...] = ()
     detach: bool = False
 
 
@@ -60,9 +82,14 @@ async def run(call: Call) -> Response:
         idempotency_key=call.request.headers.get("idempotency-key"),
         metadata=asked.metadata,
         timeout=asked.timeout,
+        attachments=tuple(
+            Attachment.from_bytes(one.data, name=one.name, media_type=one.media_type) for one in asked.attachments
+        ),
         detached=asked.detach,
     )
-    log = await call.service.runs.start(order)
+    log = await unless_gone(call.request.receive, call.service.runs.start(order))
+    if log is None:
+        return Response(status_code=GONE)
     if STREAM in call.request.headers.get("accept", ""):
         return EventStream(log)
     if not await until_ended(log, call.request.receive):
