@@ -40,12 +40,14 @@ async def show_list(call: Call) -> Response:
 
 async def show(call: Call) -> Response:
     """``GET /agents/{agent}``."""
-    name = call.path("agent")
-    agents = await call.service.served.agents()
+    name, served = call.path("agent"), call.service.served
+    if served.runtime is not None:
+        async with served.app(name) as app:  # says why, when it is there and does not work
+            agents = await app.agents()
+    else:
+        agents = await served.agents()
     found = next((agent for agent in agents if agent.name == name), None)
     if found is None:
-        if call.service.served.runtime is not None:
-            call.service.served.runtime.agent(name)  # there, but not working: says why
         raise unknown_agent(name, [agent.name for agent in agents])
     return json_response(found)
 
