@@ -24,6 +24,10 @@ async def serve(
     session: Session,
     host: Annotated[str, typer.Option("--host", help="Address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 = a free one.")] = 8000,
+    rate_limit: Annotated[
+        int, typer.Option("--rate-limit", min=0, help="Requests per minute of one client; 0 = no bound.")
+    ] = 600,
+    grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds that running turns get at the end.")] = 10.0,
     definitions: Annotated[
         str | None, typer.Option("--definitions", metavar="FOLDER", help="Serve agents defined by JSON files.")
     ] = None,
@@ -44,7 +48,7 @@ async def serve(
     check_address(host, tokens=bool(tokens))
     names = (*LOOPBACK_HOSTS, host) if is_loopback(host) else ("*",)  # elsewhere the token is what protects
     target = _target(session, definitions, tools)
-    server = make_server(target, tokens=tokens, allowed_hosts=names)
+    server = make_server(target, tokens=tokens, allowed_hosts=names, rate_limit=rate_limit, grace=grace)
 
     def started(url: str) -> None:
         if session.out.as_json:

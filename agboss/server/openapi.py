@@ -13,10 +13,21 @@ from agboss.definitions import definition_schema
 from agboss.server.endpoint import LARGEST_NUMBER, Endpoint, Query
 from agboss.server.guard import OPEN_PATHS
 from agboss.server.problems import MEDIA_TYPE, Problem
+from agboss.server.sse import STREAM
 from agboss.server.wire import record_schemas
 
 _ALWAYS = (400, 401, 403, 413, 421, 429)
 """Statuses that any request may be refused with."""
+
+_EVENT = {
+    "type": "object",
+    "description": "One event of the stream; `data` is a JSON object whose `type` is the event's name.",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 
 
 def openapi(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -103,6 +114,8 @@ def _responses(one: Endpoint) -> dict[str, Any]:
     elif one.media:
         content[one.media] = {"schema": {"type": "string"}}
     content |= {media: {"schema": {"type": "string"}} for media in one.many}
+    if STREAM in content:
+        content[STREAM] = {"schema": _EVENT}
     done: dict[str, Any] = {"description": one.about}
     if content:
         done["content"] = content

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import uvicorn
 from starlette.applications import Starlette
 
-from agboss.server.settings import GRACE, check_address
+from agboss.server.settings import ServerSettings, check_address
 
 
 async def run_server(
@@ -16,22 +16,21 @@ async def run_server(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    grace: float = GRACE,
     started: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve ``make_server(...)`` with uvicorn until SIGTERM or Ctrl-C; running Terns get ``grace`` seconds.
+    """Serve ``make_server(...)`` with uvicorn until SIGTERM or Ctrl-C; running Terns get the grace time.
 
     Args:
         application: What ``make_server`` gave.
         host: Address to bind. One that other machines can reach needs tokens.
         port: Port; 0 = a free one.
-        grace: Seconds in which open requests may end.
         started: Gets the server's URL once it listens.
 
     Raises:
         InvalidInputError: ``server.no-token``: other machines can reach ``host`` and no token is set.
     """
-    check_address(host, tokens=bool(application.state.service.settings.owners))
+    settings: ServerSettings = application.state.service.settings
+    check_address(host, tokens=bool(settings.owners))
     config = uvicorn.Config(
         application,
         host=host,
@@ -41,7 +40,7 @@ async def run_server(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=math.ceil(grace),
+        timeout_graceful_shutdown=math.ceil(settings.grace),
     )
     await _Server(config, started).serve()
 

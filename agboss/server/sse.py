@@ -14,6 +14,8 @@ from agboss.server.log import LoggedEvent, TernLog
 
 T = TypeVar("T")
 
+STREAM = "text/event-stream"
+
 PING = 15.0
 """Seconds of silence after which a comment is sent, so that nobody on the way gives up."""
 
@@ -29,7 +31,7 @@ class EventStream(Response):
         after: Number of the last event that the client has.
     """
 
-    media_type = "text/event-stream"
+    media_type = STREAM
 
     def __init__(self, log: TernLog, after: int = 0) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})

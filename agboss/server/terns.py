@@ -13,13 +13,12 @@ from agboss.run import RunResult
 from agboss.server.endpoint import Call, Endpoint, Query, whole
 from agboss.server.problems import ServerError, json_response
 from agboss.server.runs import Order
-from agboss.server.sse import EventStream, unless_gone, until_ended
+from agboss.server.sse import STREAM, EventStream, unless_gone, until_ended
 from agboss.server.threads import AGENT
 from agboss_memory.attachments import Attachment
 from agboss_memory.config import WireModel
 from agboss_memory.records import Record
 
-STREAM = "text/event-stream"
 GONE = 499
 """Status in logs and metrics of a request whose client has vanished."""
 
