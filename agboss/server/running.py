@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 
 import uvicorn
 from starlette.applications import Starlette
 
+from agboss.errors import AppStateError
 from agboss.server.settings import ServerSettings, check_address
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def run_server(
@@ -28,34 +35,61 @@ async def run_server(
 
     Raises:
         InvalidInputError: ``server.no-token``: other machines can reach ``host`` and no token is set.
+        AppStateError: ``server.cannot-listen``: the address is taken, or is none of this machine.
+        AgbossError: What is served cannot be opened.
     """
     settings: ServerSettings = application.state.service.settings
     check_address(host, tokens=bool(settings.owners))
     config = uvicorn.Config(
         application,
-        host=host,
-        port=port,
-        lifespan="on",
+        lifespan="off",  # entered here, so that a fault at the start is raised and not only logged
         log_level="warning",
         access_log=False,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=math.ceil(settings.grace),
     )
-    await _Server(config, started).serve()
+    server = _Server(config)
+    with _listening(host, port) as listener, server.stopped_by_signals():
+        async with application.router.lifespan_context(application):
+            if started is not None:
+                started(_url(listener))
+            await server.serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """Tells when and where it listens."""
+    """Leaves signals to ``run_server``: uvicorn would raise them again before everything is closed."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[str], None] | None) -> None:
-        super().__init__(config)
-        self._tell = started
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
 
-    async def startup(self, sockets: object = None) -> None:
-        await super().startup(sockets)  # type: ignore[arg-type]
-        if self._tell is None or not self.started:
+    @contextmanager
+    def stopped_by_signals(self) -> Generator[None]:
+        """Within the block SIGTERM and Ctrl-C end the server; a second one does not wait for requests."""
+        if current_thread() is not main_thread():
+            yield
             return
-        place = self.servers[0].sockets[0].getsockname()
-        name = f"[{place[0]}]" if ":" in place[0] else place[0]
-        self._tell(f"http://{name}:{place[1]}")
+        before = {one: signal.signal(one, self.handle_exit) for one in SIGNALS}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    name = host.strip("[]")
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    try:
+        return socket.create_server((name, port), family=family)
+    except OSError as error:
+        text = f"{host}:{port} cannot be listened at: {error.strerror or error}"
+        raise AppStateError(
+            "server.cannot-listen", text, "choose another --port, or --port 0 for a free one"
+        ) from error
+
+
+def _url(listener: socket.socket) -> str:
+    name, port = listener.getsockname()[:2]
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"

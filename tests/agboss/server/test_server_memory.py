@@ -66,11 +66,11 @@ def helper(config: Any, **more: Any) -> type[Any]:
 
 
 async def talk(http: AsyncClient, *tasks: str, thread: str | None = None) -> str:
-    thread = thread or (await http.post("/threads")).json()["id"]
+    known: str = thread or (await http.post("/threads")).json()["id"]
     for task in tasks:
-        ran = await http.post(f"/threads/{thread}/terns", json={"input": task})
+        ran = await http.post(f"/threads/{known}/terns", json={"input": task})
         assert ran.status_code == 200, ran.text
-    return thread
+    return known
 
 
 def total(sent: ModelRequest) -> int:
