@@ -13,7 +13,7 @@ from agboss_memory.config import AnyMemoryConfig
 from agboss_memory.contract import BaseMemoryStrategy, Budget, Reach, TokenCounter
 from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record
-from agboss_memory.strategies import TurnMemory
+from agboss_memory.strategies.turns import TurnMemory
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack
 from functools import cache, partial
 from typing import Any
 
+import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
+import agboss_memory.strategies as strategies
 from agboss.agents import AgentPlan, BoundTool, MeteredMemoryModel, bind_tool
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.fingerprint import fingerprint
@@ -21,7 +23,7 @@ from agboss.errors import RouterError
 from agboss.models import Caller, CallSettings, ModelCatalog, ModelHandle, ModelRequest, ModelSource, cost_of
 from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
-from agboss.routers import RouteByDecision, RouteOffline, RouteOption, build_router
+from agboss.routers import RouteOption
 from agboss_memory.attachments import PartContentReader
 from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, SummarizingWindowConfig
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
@@ -29,7 +31,7 @@ from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper
 from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
-from agboss_memory.strategies import SummarizingWindowMemory, TurnMemory, WindowStrategy, strategy_for
+from agboss_memory.strategies.turns import TurnMemory
 from agboss_memory.tokens import counter_for
 
 
@@ -180,11 +182,15 @@ class Builder:
         caller = Caller(kind="compaction", name=spec.name, target=spec.target)
         return self._handle(caller, own.model_copy(update={"max_tokens": None}))  # that is for answers
 
-    def _window_memory(self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None) -> WindowStrategy:
+    def _window_memory(
+        self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None
+    ) -> strategies.WindowStrategy:
         """The strategy of a memoryConfig, one object per agent."""
         model = None if writer is None else MeteredMemoryModel(spec.name, writer, purpose="compaction")
         own = writer is not None and getattr(config, "summary_model", None)
-        strategy = strategy_for(config, model, summary_window=writer.window if writer is not None and own else None)
+        strategy = strategies.strategy_for(
+            config, model, summary_window=writer.window if writer is not None and own else None
+        )
         self._strategies[f"{config.kind} of {spec.name}"] = (strategy, [spec.name])
         return strategy
 
@@ -272,18 +278,18 @@ class Builder:
         )
         calls_model = settings.kind in ("llm", "jev")
         if self._assembly.offline:
-            router = RouteOffline(finish=finish)
+            router = routers.RouteOffline(finish=finish)
             if calls_model:
                 self._notes.append(f"offline: router {spec.name!r} compares words instead of kind {settings.kind!r}")
                 calls_model = False
         else:
             ask = self._ask(caller, settings.model) if isinstance(settings, LlmRouter) and settings.model else None
             name_of = self._assembly.graph.names.__getitem__
-            router = build_router(settings, ask=ask, name=spec.name, name_of=_named(name_of), finish=finish)
+            router = routers.build_router(settings, ask=ask, name=spec.name, name_of=_named(name_of), finish=finish)
             close = getattr(router, "aclose", None)
             if close is not None:
                 self._stack.push_async_callback(close)
-            if self._source is None and isinstance(router, RouteByDecision):
+            if self._source is None and isinstance(router, routers.RouteByDecision):
                 self._decisions.append(router.open)
             if self._source is not None:
                 router = self._source.wrap_router(caller, settings.kind, router)
@@ -370,8 +376,9 @@ class Builder:
 
 
 def _updates(strategy: BaseMemoryStrategy) -> bool:
-    if isinstance(strategy, SummarizingWindowMemory):
-        return strategy.config.auto_summarize
+    own = getattr(strategy, "config", None)
+    if isinstance(own, SummarizingWindowConfig):
+        return own.auto_summarize
     return type(strategy).update_memory is not BaseMemoryStrategy.update_memory
 
 
