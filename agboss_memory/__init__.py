@@ -46,6 +46,7 @@ from agboss_memory.messages import (
     UsageRecord,
 )
 from agboss_memory.notices import NoticeContext, PlaceholderContext
+from agboss_memory.replay import WhatIf, WhatIfCall, what_if
 from agboss_memory.stores import FileStore, FileWrite, MemoryStore, SqliteStore, Store, open_store
 from agboss_memory.strategies import (
     AutoCompactMemory,
@@ -58,7 +59,6 @@ from agboss_memory.strategies import (
     strategy_for,
 )
 from agboss_memory.tool_results import fetch_tool_result
-from agboss_memory.replay import WhatIf, WhatIfCall, what_if
 
 __all__ = [
     "AgbossError",

@@ -24,8 +24,8 @@ from agboss_memory.config import AnyMemoryConfig, parse_memory_config
 from agboss_memory.contract import CompressReport, MemoryContext, utc_now
 from agboss_memory.messages import Block, Summary
 from agboss_memory.records import replace
-from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
 from agboss_memory.replay import WhatIf, what_if
+from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
