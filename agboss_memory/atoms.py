@@ -160,8 +160,12 @@ def newest_turn(atoms: Sequence[Atom]) -> int:
 
 
 def in_loop(atoms: Sequence[Atom]) -> bool:
-    """Whether a tool loop is open: the newest atom has calls, so that the model is to be asked again."""
-    return bool(atoms) and bool(atoms[-1].head.tool_calls)
+    """Whether a tool loop is open: the newest atom has calls, so that the model is to be asked again.
+
+    Results without their call, which may be among what is not read yet, do not count.
+    """
+    newest = next((atom for atom in reversed(atoms) if not atom.orphan), None)
+    return newest is not None and bool(newest.head.tool_calls)
 
 
 def opened(atoms: Sequence[Atom], *, led: bool = False) -> tuple[tuple[Atom, ...], tuple[Atom, ...]]:

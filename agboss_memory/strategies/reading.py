@@ -100,7 +100,7 @@ class Reader:
         stored = list(await self._counted(talk.messages[-limit:]))
         current = await self._current(talk)
         atoms = atoms_of((*stored, *current))
-        while in_loop(atoms) and stored[:1] and not any(atom.from_user for atom in atoms):
+        while stored[:1] and _unopened(atoms):
             older = await self._counted(await self.log.older(stored[0].number, PAGE))
             if not older:
                 break
@@ -186,6 +186,11 @@ class Reader:
             replace(message, tokens=found[message.number], tokenizer=name) if message.number in found else message
             for message in messages
         )
+
+
+def _unopened(atoms: Sequence[Atom]) -> bool:
+    """Whether a tool loop is open, or one of its results is all that was read of it, and its task is not there."""
+    return (in_loop(atoms) or atoms[-1].orphan) and not any(atom.from_user for atom in atoms)
 
 
 def _context_of(turn: MemoryTurn) -> MemoryContext:
