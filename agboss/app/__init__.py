@@ -1,12 +1,46 @@
 """From a decorated class to something that runs."""
 
-from agboss.app.agent_runtime import AgentRuntime, AgentSession
-from agboss.app.agents import AgentInfo
-from agboss.app.app import App, create_app
-from agboss.app.memory import AppMemory
-from agboss.app.streaming import RunStream
-from agboss.app.threads import AppThreads, Thread, ThreadExport
-from agboss.app.working_memory import MemoryRow, WorkingMemory
+from typing import TYPE_CHECKING
+
+from agboss_memory.later import later
+
+if TYPE_CHECKING:
+    from agboss.app.agent_runtime import AgentRuntime, AgentSession
+    from agboss.app.agents import AgentInfo, agent_infos
+    from agboss.app.app import App, create_app
+    from agboss.app.memory import AppMemory
+    from agboss.app.streaming import RunStream, direct_agents
+    from agboss.app.threads import AppThreads, Thread, ThreadExport
+    from agboss.app.working_memory import MemoryRow, WorkingMemory
+else:
+    __getattr__ = later(
+        __name__,
+        {
+            "agboss.app.agent_runtime": (
+                "AgentRuntime",
+                "AgentSession",
+            ),
+            "agboss.app.agents": (
+                "AgentInfo",
+                "agent_infos",
+            ),
+            "agboss.app.app": (
+                "App",
+                "create_app",
+            ),
+            "agboss.app.memory": ("AppMemory",),
+            "agboss.app.streaming": ("RunStream", "direct_agents"),
+            "agboss.app.threads": (
+                "AppThreads",
+                "Thread",
+                "ThreadExport",
+            ),
+            "agboss.app.working_memory": (
+                "MemoryRow",
+                "WorkingMemory",
+            ),
+        },
+    )
 
 __all__ = [
     "AgentInfo",
@@ -20,5 +54,7 @@ __all__ = [
     "Thread",
     "ThreadExport",
     "WorkingMemory",
+    "agent_infos",
     "create_app",
+    "direct_agents",
 ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
+import agboss_memory.strategies as strategies
 from agboss.agents import AgentPlan, BoundTool, MeteredMemoryModel, bind_tool
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.fingerprint import fingerprint
@@ -21,16 +23,18 @@ from agboss.errors import RouterError
 from agboss.models import Caller, CallSettings, ModelCatalog, ModelHandle, ModelRequest, ModelSource, cost_of
 from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
-from agboss.routers import RouteByDecision, RouteOffline, RouteOption, build_router
+from agboss.routers import RouteOption
 from agboss_memory.attachments import PartContentReader
-from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, SummarizingWindowConfig
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
 from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper
 from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
-from agboss_memory.strategies import SummarizingWindowMemory, TurnMemory, WindowStrategy, strategy_for
+from agboss_memory.strategies.turns import TurnMemory
 from agboss_memory.tokens import counter_for
+
+if TYPE_CHECKING:
+    from agboss_memory.config import AnyMemoryConfig
 
 
 class Built(Struct, kw_only=True):
@@ -118,7 +122,7 @@ class Builder:
                 for name, (made, users) in self._strategies.items()
             },
             compaction=self._compaction(),
-            limits=None if spec.limits == Limits() else spec.limits,
+            limits=None if spec.limits == Limits.plain() else spec.limits,
             history_reach=reach,
             history_limit=spec.defaults.history.limit,
             window=self._window([reach, *(agent.reach for agent in agents.values())]),
@@ -174,17 +178,21 @@ class Builder:
 
     def _writer(self, spec: AgentSpec, model: ModelSpec, config: AnyMemoryConfig) -> ModelHandle | None:
         """The model that writes an agent's summaries; None for a kind without summaries."""
-        if not isinstance(config, AutoCompactConfig | SummarizingWindowConfig):
+        if config.kind not in ("auto_compact", "summarizing_window"):
             return None
-        own = ModelSpec(config.summary_model) if config.summary_model else model
+        own = ModelSpec(named) if (named := getattr(config, "summary_model", None)) else model
         caller = Caller(kind="compaction", name=spec.name, target=spec.target)
         return self._handle(caller, own.model_copy(update={"max_tokens": None}))  # that is for answers
 
-    def _window_memory(self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None) -> WindowStrategy:
+    def _window_memory(
+        self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None
+    ) -> strategies.WindowStrategy:
         """The strategy of a memoryConfig, one object per agent."""
         model = None if writer is None else MeteredMemoryModel(spec.name, writer, purpose="compaction")
         own = writer is not None and getattr(config, "summary_model", None)
-        strategy = strategy_for(config, model, summary_window=writer.window if writer is not None and own else None)
+        strategy = strategies.strategy_for(
+            config, model, summary_window=writer.window if writer is not None and own else None
+        )
         self._strategies[f"{config.kind} of {spec.name}"] = (strategy, [spec.name])
         return strategy
 
@@ -272,18 +280,18 @@ class Builder:
         )
         calls_model = settings.kind in ("llm", "jev")
         if self._assembly.offline:
-            router = RouteOffline(finish=finish)
+            router = routers.RouteOffline(finish=finish)
             if calls_model:
                 self._notes.append(f"offline: router {spec.name!r} compares words instead of kind {settings.kind!r}")
                 calls_model = False
         else:
             ask = self._ask(caller, settings.model) if isinstance(settings, LlmRouter) and settings.model else None
             name_of = self._assembly.graph.names.__getitem__
-            router = build_router(settings, ask=ask, name=spec.name, name_of=_named(name_of), finish=finish)
+            router = routers.build_router(settings, ask=ask, name=spec.name, name_of=_named(name_of), finish=finish)
             close = getattr(router, "aclose", None)
             if close is not None:
                 self._stack.push_async_callback(close)
-            if self._source is None and isinstance(router, RouteByDecision):
+            if self._source is None and isinstance(router, routers.RouteByDecision):
                 self._decisions.append(router.open)
             if self._source is not None:
                 router = self._source.wrap_router(caller, settings.kind, router)
@@ -370,8 +378,9 @@ class Builder:
 
 
 def _updates(strategy: BaseMemoryStrategy) -> bool:
-    if isinstance(strategy, SummarizingWindowMemory):
-        return strategy.config.auto_summarize
+    config = getattr(strategy, "config", None)
+    if getattr(config, "kind", "") == "summarizing_window":
+        return bool(getattr(config, "auto_summarize", True))
     return type(strategy).update_memory is not BaseMemoryStrategy.update_memory
 
 

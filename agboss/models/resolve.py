@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
+import agboss.models as models  # models that run in process are loaded when they are used
 from agboss.components.settings import BLOCK_VARIABLE, IN_PROCESS, PROVIDERS, ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import ChatModel
-from agboss.models.embedded import EMBEDDED_WINDOW, EmbeddedModel
-from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
 from agboss.models.keys import key_of, key_problem
 from agboss.models.prices import table_window
 from agboss.models.provider import open_provider_model
@@ -32,7 +31,6 @@ class ModelCatalog:
     def __init__(self, overrides: Mapping[str, ChatModel] | None = None, offline: bool = False) -> None:
         self._overrides = dict(overrides or {})
         self._offline = offline
-        self._extractive = ExtractiveModel()
         self._opened: dict[ModelSpec, ChatModel] = {}
         self._profiled: dict[ModelSpec, ChatModel] = {}
         self._providers: dict[str, Callable[[ModelSpec], ChatModel]] = {}
@@ -56,7 +54,7 @@ class ModelCatalog:
             MissingExtraError: The library behind the provider is not installed.
         """
         if self._offline:
-            return self._extractive
+            return models.ExtractiveModel()
         if spec.model in self._overrides:
             return self._overrides[spec.model]
         if spec not in self._opened:
@@ -70,7 +68,7 @@ class ModelCatalog:
         if self._offline or spec.model in self._overrides:
             return None
         if spec.provider == "embedded":
-            return EMBEDDED_WINDOW
+            return models.EMBEDDED_WINDOW
         opened = self._opened.get(spec)
         profile: int | None = getattr(opened, "context_window", None)
         return profile or table_window(spec)
@@ -106,7 +104,7 @@ class ModelCatalog:
         if spec.provider == "local":
             return self._local(spec)
         if spec.provider == "embedded":
-            return EmbeddedModel(spec)
+            return models.EmbeddedModel(spec)
         if os.environ.get(BLOCK_VARIABLE) == "1":
             raise _blocked(spec)
         if problem := key_problem(spec):
@@ -114,14 +112,14 @@ class ModelCatalog:
         return open_provider_model(spec)
 
     def _local(self, spec: ModelSpec) -> ChatModel:
-        if spec.model != EXTRACTIVE_ID:
+        if spec.model != models.EXTRACTIVE_ID:
             raise ModelError(
                 "model.unknown-local",
                 f"there is no local model {spec.name!r}",
-                f"the only one is {EXTRACTIVE_ID!r}; for a GGUF file write 'embedded:/path/to/model.gguf'",
+                f"the only one is {models.EXTRACTIVE_ID!r}; for a GGUF file write 'embedded:/path/to/model.gguf'",
                 model=spec.model,
             )
-        return self._extractive
+        return models.ExtractiveModel()
 
 
 def _blocked(spec: ModelSpec) -> ModelError:

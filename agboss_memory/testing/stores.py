@@ -16,6 +16,7 @@ from typing import Any
 
 from agboss_memory.stores.contract import Store
 from agboss_memory.testing.store_admissions import Admissions
+from agboss_memory.testing.store_attachments import Attachments
 from agboss_memory.testing.store_commits import Commits
 from agboss_memory.testing.store_conversations import Conversations
 from agboss_memory.testing.store_memory_work import MemoryWork
@@ -23,7 +24,7 @@ from agboss_memory.testing.store_threads import Threads
 from agboss_memory.testing.store_values import Values
 
 
-class StoreConformance(Admissions, Commits, Conversations, MemoryWork, Threads, Values):
+class StoreConformance(Admissions, Attachments, Commits, Conversations, MemoryWork, Threads, Values):
     """What a store must do, test by test; ``store_conformance`` makes it run.
 
     Its tests are coroutines. A subclass of it, with a ``make_store`` of its own, needs a plugin that awaits them.

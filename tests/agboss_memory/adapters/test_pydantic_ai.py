@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,19 @@ async def test_feedback_on_an_answer_is_kept() -> None:
     assert (await agent.run("how many?")).output == 3
     kept = await stored(memory)
     assert [message.role for message in kept] == ["user", "assistant", "user", "assistant", "tool", "assistant", "tool"]
+
+
+async def test_a_streamed_run_is_kept_too() -> None:
+    memory = memory_of(MemoryStore(), {"kind": "windowed"})
+
+    async def words(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        for word in ("Hello ", "Ada."):
+            yield word
+
+    agent = Agent(FunctionModel(stream_function=words), capabilities=[MemoryCapability(memory, "t")])
+    async with agent.run_stream("I am Ada.") as run:
+        assert await run.get_output() == "Hello Ada."
+    assert [message.content for message in await stored(memory)] == ["I am Ada.", "Hello Ada."]
 
 
 async def test_runs_at_the_same_time_do_not_mix() -> None:
