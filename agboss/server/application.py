@@ -15,6 +15,7 @@ from starlette.responses import Response
 from agboss.app import AgentRuntime, App
 from agboss.errors import AgbossError, InvalidInputError
 from agboss.server import agents, health, memory, terns, threads
+from agboss.server.doors import openai
 from agboss.server.endpoint import Call, Endpoint, Service
 from agboss.server.guard import Guard
 from agboss.server.metrics import Metrics
@@ -30,6 +31,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *terns.ENDPOINTS,
     *memory.ENDPOINTS,
     *agents.ENDPOINTS,
+    *openai.ENDPOINTS,
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
@@ -105,10 +106,13 @@ class Endpoint(Record):
         handler: Answers it.
         query: Parameters of query and headers.
         body: Pydantic model of the body, None = none is read.
-        gives: Record class of the answer, None = ``media`` alone says it.
+        raw_body: Name of the schema of a body that the handler reads itself.
+        gives: Record class of the answer, None = ``schema`` says it.
+        schema: JSON Schema of the answer without ``gives``.
         many: Further media types of the answer.
         status: HTTP status of success.
         media: Media type of the answer.
+        foreign_errors: The handler tells errors in a form of its own.
         problems: Statuses that it may fail with, besides those of every route.
     """
 
@@ -121,9 +125,11 @@ class Endpoint(Record):
     body: type[BaseModel] | None = None
     raw_body: str = ""
     gives: type[Any] | None = None
+    schema: Mapping[str, Any] = MappingProxyType({"type": "string"})
     many: tuple[str, ...] = ()
     status: int = 200
     media: str = "application/json"
+    foreign_errors: bool = False
     problems: tuple[int, ...] = ()
 
     def route(self, service: Service) -> Route:

@@ -8,9 +8,9 @@ from collections import deque
 from pydantic_core import to_json
 
 from agboss.errors import AgbossError
-from agboss.events import Answered, Ended, RunEvent, TernStarted
+from agboss.events import Answered, Ended, RunEvent, TernStarted, TextDelta
 from agboss.run import RunResult
-from agboss.server.problems import problem_of
+from agboss.server.problems import Problem, problem_of
 from agboss.server.wire import camel
 from agboss_memory.records import Record
 
@@ -22,11 +22,21 @@ MOST_CHARACTERS = 1_000_000
 
 
 class LoggedEvent(Record):
-    """An event with its number, from 1; ``data`` is JSON text."""
+    """An event as it is kept.
+
+    Attributes:
+        number: From 1.
+        type: Its name.
+        data: JSON text.
+        text: What it adds to the answer.
+        source: The event itself; the error for ``failed``, None for ``gap``.
+    """
 
     number: int
     type: str
     data: str
+    text: str = ""
+    source: RunEvent | Problem | None = None
 
 
 class TernLog:
@@ -50,6 +60,8 @@ class TernLog:
         self.ended = False
         self.listeners = 0
         self.task: asyncio.Task[None] | None = None
+        self._direct: frozenset[str] = frozenset()
+        self._shown = ""
         self._events: deque[LoggedEvent] = deque()
         self._characters = 0
         self._last = 0
@@ -60,9 +72,9 @@ class TernLog:
         """Number of the newest event."""
         return self._last
 
-    def admitted(self, thread: str) -> None:
-        """The Tern has got its thread."""
-        self.thread = thread
+    def admitted(self, thread: str, direct: frozenset[str]) -> None:
+        """The Tern has got its thread; text of the agents ``direct`` can only be the answer."""
+        self.thread, self._direct = thread, direct
         self._wake()
 
     def take(self, event: RunEvent) -> None:
@@ -71,7 +83,7 @@ class TernLog:
             self.tern = event.tern
         if isinstance(event, Answered):
             self.status = event.status
-        self._add(event.type, event)
+        self._add(event.type, event, self._answer(event))
 
     def fail(self, error: AgbossError) -> None:
         """The run raised."""
@@ -110,10 +122,20 @@ class TernLog:
             return False
         return self.task.cancel()
 
-    def _add(self, kind: str, value: object) -> None:
+    def _answer(self, event: RunEvent) -> str:
+        """The piece of the answer that nobody has got yet."""
+        piece = ""
+        if isinstance(event, TextDelta) and event.certain and event.node in self._direct:
+            piece = event.text
+        elif isinstance(event, Answered) and len(event.answer) > len(self._shown):
+            piece = event.answer.removeprefix(self._shown)
+        self._shown += piece
+        return piece
+
+    def _add(self, kind: str, value: RunEvent | Problem, text: str = "") -> None:
         self._last += 1
         data = to_json(camel(value), fallback=str, inf_nan_mode="null").decode()
-        self._events.append(LoggedEvent(number=self._last, type=kind, data=data))
+        self._events.append(LoggedEvent(number=self._last, type=kind, data=data, text=text, source=value))
         self._characters += len(data)
         while len(self._events) > MOST_EVENTS or (self._characters > MOST_CHARACTERS and len(self._events) > 1):
             self._characters -= len(self._events.popleft().data)

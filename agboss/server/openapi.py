@@ -112,15 +112,15 @@ def _responses(one: Endpoint) -> dict[str, Any]:
     if one.gives is not None:
         content[one.media] = {"schema": {"$ref": f"#/components/schemas/{one.gives.__name__}"}}
     elif one.media:
-        content[one.media] = {"schema": {"type": "string"}}
+        content[one.media] = {"schema": dict(one.schema)}
     content |= {media: {"schema": {"type": "string"}} for media in one.many}
     if STREAM in content:
         content[STREAM] = {"schema": _EVENT}
     done: dict[str, Any] = {"description": one.about}
     if content:
         done["content"] = content
-    problem = {
-        "description": "It failed.",
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
+    told: dict[str, Any] = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    if one.foreign_errors:
+        told["application/json"] = {"schema": {"type": "object"}}
+    problem = {"description": "It failed.", "content": told}
     return {str(one.status): done} | {str(status): problem for status in sorted({*_ALWAYS, *one.problems})}

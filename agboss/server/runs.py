@@ -30,6 +30,7 @@ class Order(Record):
         start: Name of the start, None = the only one.
         input: The task: text, or the fields of the start's model.
         thread: Id of the thread.
+        create: Make the thread when it does not exist.
         owner: Who asks.
         idempotency_key: Makes the Tern exactly-once per owner.
         metadata: JSON-ready values kept with the Tern.
@@ -42,6 +43,7 @@ class Order(Record):
     workflow: str
     input: Any
     thread: str
+    create: bool = False
     start: str | None = None
     owner: str | None = None
     idempotency_key: str | None = None
@@ -145,6 +147,7 @@ class Runs:
 async def _follow(log: TernLog, order: Order, app: App) -> None:
     keywords: dict[str, Any] = {
         "thread": order.thread,
+        "create_thread": order.create,
         "owner": order.owner,
         "idempotency_key": order.idempotency_key,
         "metadata": order.metadata,
@@ -157,7 +160,7 @@ async def _follow(log: TernLog, order: Order, app: App) -> None:
         else app.stream(app.start(order.start), order.input, **keywords)
     )
     async with run:
-        log.admitted(run.thread)
+        log.admitted(run.thread, run.direct)
         async for event in run:
             if not isinstance(event, Failed):  # told from the error itself, which may hold too much
                 log.take(event)

@@ -47,6 +47,10 @@ class Served(ABC):
         """Raises AgbossError when store or definitions cannot be reached."""
 
     @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names of the Apps."""
+
+    @abstractmethod
     async def agents(self) -> tuple[AgentInfo, ...]:
         """All agents that work."""
 
@@ -80,6 +84,10 @@ class ServedApp(Served):
     async def check(self) -> None:
         """See ``Served.check``."""
         await self._app.threads.list(limit=1)
+
+    def names(self) -> tuple[str, ...]:
+        """See ``Served.names``."""
+        return (self._app.name,)
 
     async def agents(self) -> tuple[AgentInfo, ...]:
         """See ``Served.agents``."""
@@ -122,6 +130,10 @@ class ServedRuntime(Served):
             async with self._runtime.app(agent.name) as app:
                 await app.threads.list(limit=1)
 
+    def names(self) -> tuple[str, ...]:
+        """See ``Served.names``."""
+        return tuple(definition.name for definition in self._runtime.agents())
+
     async def agents(self) -> tuple[AgentInfo, ...]:
         """See ``Served.agents``."""
         found: list[AgentInfo] = []
@@ -139,7 +151,7 @@ class ServedRuntime(Served):
 
     async def new_place(self, agent: str | None) -> Place:
         """See ``Served.new_place``."""
-        names = [definition.name for definition in self._runtime.agents()]
+        names = self.names()
         if agent is None and len(names) != 1:
             text = f"there are {len(names)} agents"
             raise ServerError("server.which-agent", text, "name one of: " + ", ".join(names), status=400)
@@ -161,8 +173,7 @@ class ServedRuntime(Served):
 
     def _candidates(self, thread: str) -> list[str]:
         """Agents that may have the thread, the one that had it last time first."""
-        names = [definition.name for definition in self._runtime.agents()]
-        return sorted(names, key=lambda name: name != self._known.get(thread))
+        return sorted(self.names(), key=lambda name: name != self._known.get(thread))
 
     async def _holds(self, name: str, thread: str, owner: str | None, *, asked: bool) -> bool:
         try:

@@ -36,7 +36,7 @@ class EventStream(Response):
     def __init__(self, log: TernLog, after: int = 0) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
         del self.headers["content-length"]
-        self._log = log
+        self.log = log
         self._after = after
 
     def piece(self, event: LoggedEvent) -> str:
@@ -54,20 +54,20 @@ class EventStream(Response):
         except TimeoutError:  # it does not take what is sent
             pass
         finally:
-            self._log.leave()
+            self.log.leave()
 
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         while True:
-            events = self._log.after(self._after)
+            events = self.log.after(self._after)
             text = "".join(map(self.piece, events))
             if events:
                 self._after = events[-1].number
-            elif self._log.ended:
+            elif self.log.ended:
                 break
             else:
                 with anyio.move_on_after(PING) as waiting:
-                    await self._log.change()
+                    await self.log.change()
                 text = ": ping\n\n" if waiting.cancelled_caught else ""
             if text:
                 await _send_piece(send, text, more=True)
