@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agboss.app import AgentRuntime, App
+import agboss.app as parts  # definitions are loaded when they are served
 from agboss.cli.options import Session, command
 from agboss.cli.target import find_tools
 from agboss.errors import MissingExtraError
@@ -59,14 +59,14 @@ async def serve(
     await run_server(server, host=host, port=port, started=started)
 
 
-def _target(session: Session, definitions: str | None, tools: str | None) -> App | AgentRuntime:
+def _target(session: Session, definitions: str | None, tools: str | None) -> parts.App | parts.AgentRuntime:
     if definitions is None:
         return session.open_app()
     found = () if tools is None else find_tools(tools)
-    return AgentRuntime(definitions, store=session.store, tools=found, offline=session.offline)
+    return parts.AgentRuntime(definitions, store=session.store, tools=found, offline=session.offline)
 
 
-def _name(target: App | AgentRuntime) -> str:
-    if isinstance(target, App):
+def _name(target: parts.App | parts.AgentRuntime) -> str:
+    if isinstance(target, parts.App):
         return target.name
     return ", ".join(definition.name for definition in target.agents()) or "no agents"

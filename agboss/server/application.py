@@ -15,7 +15,7 @@ from starlette.responses import Response
 from agboss.app import AgentRuntime, App
 from agboss.errors import AgbossError, InvalidInputError
 from agboss.server import agents, health, memory, terns, threads
-from agboss.server.doors import openai
+from agboss.server.doors import ag_ui, openai, vercel
 from agboss.server.endpoint import Call, Endpoint, Service
 from agboss.server.guard import Guard
 from agboss.server.metrics import Metrics
@@ -32,6 +32,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *memory.ENDPOINTS,
     *agents.ENDPOINTS,
     *openai.ENDPOINTS,
+    *ag_ui.ENDPOINTS,
+    *vercel.ENDPOINTS,
 )
 
 
