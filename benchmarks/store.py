@@ -104,7 +104,7 @@ async def hops(count: int) -> Sample:
         for _ in range(0, count, BATCH):
             cpu, wall = time.process_time(), time.perf_counter()
             for _ in range(2 * BATCH):
-                await connection._call(nothing)  # noqa: SLF001
+                await connection._call(nothing)
             sample.take(cpu, wall, BATCH)
         await connection.close()
     return sample

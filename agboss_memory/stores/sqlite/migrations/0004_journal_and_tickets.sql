@@ -1,7 +1,9 @@
--- stop: the Tern that was asked to end. resumes: how often the running Tern was taken over. imported: the last Tern that
--- an import brought; what those cost is in no ledger of this file.
+-- stop: the Tern that was asked to end. resumes: how often the running Tern was taken over. traces: it has steps or was
+-- booked for already, so that its end looks for them. imported: the last Tern that an import brought; what those cost is
+-- in no ledger of this file.
 ALTER TABLE threads ADD COLUMN stop INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE threads ADD COLUMN resumes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE threads ADD COLUMN traces INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE threads ADD COLUMN imported INTEGER NOT NULL DEFAULT 0;
 
 -- said: where the Tern's messages are, as a JSON list of agent, first number, last number, agent, ...
