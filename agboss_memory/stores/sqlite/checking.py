@@ -16,7 +16,7 @@ from agboss_memory.stores.checks import copy_findings, finding, sum_findings
 from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.lease import MOST_AHEAD
 from agboss_memory.stores.spend import amounts_of
-from agboss_memory.stores.sqlite import copying, steps, threads
+from agboss_memory.stores.sqlite import copying, messages, steps, threads
 from agboss_memory.stores.sqlite.columns import to_micros
 from agboss_memory.stores.text import decode_text
 
