@@ -41,7 +41,16 @@ from agboss_memory.messages import (
     ToolCall,
     UsageRecord,
 )
-from agboss_memory.stores import MemoryStore, SqliteStore, Store, open_store
+from agboss_memory.stores import (
+    Finding,
+    MemoryStore,
+    SqliteStore,
+    Store,
+    ThreadCopy,
+    dump_thread,
+    load_thread,
+    open_store,
+)
 from agboss_memory.strategies import (
     AutoCompactMemory,
     FullMemory,
@@ -67,6 +76,7 @@ __all__ = [
     "ConversationLog",
     "ExplainedRow",
     "Explanation",
+    "Finding",
     "FullConfig",
     "FullMemory",
     "LeftOut",
@@ -92,6 +102,7 @@ __all__ = [
     "Tern",
     "TernStatus",
     "ThinkingPart",
+    "ThreadCopy",
     "TokenCounter",
     "ToolCall",
     "ToolResultEviction",
@@ -100,7 +111,9 @@ __all__ = [
     "WindowView",
     "WindowedConfig",
     "WindowedMemory",
+    "dump_thread",
     "fetch_tool_result",
+    "load_thread",
     "memory_config_schema",
     "open_store",
     "parse_memory_config",

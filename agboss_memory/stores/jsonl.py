@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
@@ -148,22 +148,24 @@ def _unknown(record: Record, values: Any, path: str) -> str:
         place = f"{path}.{key}"
         if key not in names:
             return place
-        made: Any = getattr(record, key)
-        pairs: list[tuple[Any, Any]] = (
-            list(zip(made, value, strict=True)) if isinstance(value, list) else [(made, value)]
-        )
-        for one, given in pairs:
+        made = getattr(record, key)
+        inner = list(zip(_many(made), _many(value), strict=True))
+        for one, given in inner:
             found = _unknown(one, given, place) if isinstance(one, Record) else ""
             if found:
                 return found
     return ""
 
 
+def _many(value: Any) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, tuple | list) else (value,)
+
+
 def _malformed(number: int, what: str) -> NoReturn:
     raise CopyError(
         "copy.malformed",
         f"Line {number} of the copy cannot be taken in: {what}.",
-        "Put the file back as it was exported; nothing was imported.",
+        "Take what agboss threads export --lines wrote, as it was written; nothing was imported.",
         line=number,
     )
 
