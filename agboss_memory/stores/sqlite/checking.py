@@ -49,10 +49,12 @@ def check(path: Path) -> tuple[Finding, ...]:
 
 
 def _findings(connection: sqlite3.Connection, now: datetime) -> Iterator[Finding]:
-    for (text,) in connection.execute(INTEGRITY).fetchall():
-        if text != "ok":
-            remedy = "Restore the file from a backup, or save what can be read with: sqlite3 FILE .recover"
-            yield Finding(code="check.file-damaged", thread="", what=text, remedy=remedy)
+    damage = _damage(connection)
+    for text in damage:
+        remedy = "Restore the file from a backup, or save what can be read with: sqlite3 FILE .recover"
+        yield Finding(code="check.file-damaged", thread="", what=text, remedy=remedy)
+    if damage:
+        return
     for table, _, parent, _ in connection.execute(FOREIGN).fetchall():
         what = f"a row of {table} belongs to no row of {parent}"
         remedy = "Restore the file from a backup; it was written without foreign keys."
@@ -72,6 +74,14 @@ def _findings(connection: sqlite3.Connection, now: datetime) -> Iterator[Finding
                 what=what,
                 remedy=remedy,
             )
+
+
+def _damage(connection: sqlite3.Connection) -> list[str]:
+    try:
+        told = [row[0] for row in connection.execute(INTEGRITY).fetchall()]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if told == ["ok"] else told
 
 
 def _thread(connection: sqlite3.Connection, key: int, now: datetime, spent: _Spent) -> Iterator[Finding]:
