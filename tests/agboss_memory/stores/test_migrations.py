@@ -142,7 +142,7 @@ def written(path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", NUMBERS)
-async def test_b110_a_file_of_any_older_version_is_read_and_goes_on(tmp_path: Path, version: int) -> None:
+async def test_b110_b113_a_file_of_any_older_version_is_read_and_goes_on(tmp_path: Path, version: int) -> None:
     path = tmp_path / "log.db"
     written(path, version)
     if version == NUMBERS[-1]:  # what the migration makes of older rows, the newest version wrote itself
@@ -182,7 +182,7 @@ def schema(path: Path) -> list[tuple[str, str]]:
     return made
 
 
-def test_b113_a_migration_that_comes_late_is_applied(tmp_path: Path) -> None:
+def test_a_migration_that_comes_late_is_applied(tmp_path: Path) -> None:
     """A number below the newest that the file has not had, as two lines of work that meet leave one."""
     whole, late = tmp_path / "whole.db", tmp_path / "late.db"
     for path in (whole, late):
