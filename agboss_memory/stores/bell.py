@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
+from weakref import WeakValueDictionary
 
 
 def _wake(sleeper: asyncio.Future[None]) -> None:
@@ -12,7 +14,7 @@ def _wake(sleeper: asyncio.Future[None]) -> None:
 
 
 class Bell:
-    """One per store object. It may be rung and waited for in any event loop."""
+    """One per medium and process. It may be rung and waited for in any event loop."""
 
     def __init__(self) -> None:
         self._sleepers: dict[int, set[asyncio.Future[None]]] = {}
@@ -36,3 +38,11 @@ class Bell:
         for sleeper in tuple(self._sleepers.get(key, ())):
             with suppress(RuntimeError):  # its event loop is closed: nobody waits any more
                 sleeper.get_loop().call_soon_threadsafe(_wake, sleeper)
+
+
+_shared: WeakValueDictionary[Path, Bell] = WeakValueDictionary()
+
+
+def bell_of(path: Path) -> Bell:
+    """The bell of a file, for all stores of this process that use it."""
+    return _shared.setdefault(path, Bell())

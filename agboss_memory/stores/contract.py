@@ -262,7 +262,7 @@ class Store(Protocol):
         ...
 
     async def wait(self, key: int, seconds: float) -> None:
-        """Return when a Tern of the thread ended through this object, or a ticket was given back, or after ``seconds``."""
+        """Return when a Tern of the thread ended in this process, or a ticket was given back, or after ``seconds``."""
         ...
 
     async def interrupt(self, ref: ThreadRef) -> Interruption | None:

@@ -18,6 +18,10 @@ INTERRUPTED_CODE = "run.interrupted"
 INTERRUPTED_TEXT = "The turn was not finished: its process stopped, or could not store its end."
 
 
+UNREADABLE_CODE = "store.unreadable"
+UNREADABLE_TEXT = "A part of the record of this turn cannot be read."
+
+
 def unknown_thread(workflow: str, thread: str) -> UnknownThreadError:
     """No such thread."""
     return UnknownThreadError(

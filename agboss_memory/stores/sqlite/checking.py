@@ -9,8 +9,6 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-import msgspec
-
 from agboss_memory.contract import utc_now
 from agboss_memory.stores.checks import copy_findings, finding, sum_findings
 from agboss_memory.stores.copies import Finding, ThreadCopy
@@ -31,6 +29,10 @@ STATE = (
 SAID = "SELECT seq, said FROM terns WHERE thread_key = ? ORDER BY seq"
 OWED = "SELECT seq FROM terns WHERE thread_key = ? AND memory_pending ORDER BY seq"
 STEPS = "SELECT DISTINCT tern_seq FROM steps WHERE thread_key = ?"
+BROKEN = (
+    "SELECT seq FROM terns WHERE thread_key = ? AND NOT (json_valid(iif(path = '', '[]', path)) "
+    "AND json_valid(ifnull(usage, '[]')) AND json_valid(ifnull(said, '[]')))"
+)
 LEDGER = "SELECT workflow, sum(model_calls), sum(tokens), sum(micro_usd) FROM ledger GROUP BY workflow"
 MADE = "SELECT seq FROM sqlite_sequence WHERE name = 'threads'"
 TICKETS = "SELECT workflow, thread, id, until FROM tickets ORDER BY id"
@@ -86,10 +88,14 @@ def _damage(connection: sqlite3.Connection) -> list[str]:
 
 def _thread(connection: sqlite3.Connection, key: int, now: datetime, spent: _Spent) -> Iterator[Finding]:
     row = threads.get(connection, key)
+    broken = [number for (number,) in connection.execute(BROKEN, (key,))]
+    what = f"the records of Terns {broken} cannot be read"
+    copy = None
     try:
         copy = copying.copy_of(connection, row)
-    except (ValueError, LookupError, TypeError, ArithmeticError, msgspec.DecodeError) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
         what = f"its records cannot be read ({error})"
+    if copy is None or broken:
         yield Finding(
             code="check.unreadable",
             thread=decode_text(row.id),

@@ -12,7 +12,7 @@ from pathlib import Path
 from agboss_memory.contract import Conversation
 from agboss_memory.errors import LeaseLostError, ThreadDeletedError
 from agboss_memory.messages import Block, Message, Summary, Tern
-from agboss_memory.stores.bell import Bell
+from agboss_memory.stores.bell import bell_of
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
@@ -83,7 +83,7 @@ class SqliteStore:
         self.url = url or f"sqlite:///{path}"
         self._running: dict[int, str] = {}  # thread key -> holder; an index in the file would cost every Tern a page
         self._tickets: dict[int, str] = {}  # ticket -> holder
-        self._bell = Bell()
+        self._bell = bell_of(path.resolve())
         self._connection = Connection(path, synchronous=synchronous, timeout=timeout, trace=trace)
 
     async def open(self) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from agboss_memory.messages import Tern, TernStatus, UsageRecord
 from agboss_memory.stores.contract import Admission, Commit, TernPage
 from agboss_memory.stores.copies import TernCopy
-from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
+from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT, UNREADABLE_CODE, UNREADABLE_TEXT
 from agboss_memory.stores.sqlite import usage
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
@@ -78,7 +78,16 @@ def _path_text(path: tuple[str, ...]) -> str:
         return json.dumps(path, separators=(",", ":"))
 
 
+def _path(stored: str) -> tuple[str, ...] | None:
+    """The path, None when it cannot be read: one broken row must not hide the rest of a thread."""
+    try:
+        return tuple(json.loads(stored)) if stored else ()
+    except (ValueError, TypeError):
+        return None
+
+
 def _tern(row: tuple[Any, ...], records: tuple[UsageRecord, ...] = ()) -> Tern:
+    path = _path(row[7])
     return Tern(
         number=row[0],
         task=decode_text(row[1]),
@@ -87,10 +96,10 @@ def _tern(row: tuple[Any, ...], records: tuple[UsageRecord, ...] = ()) -> Tern:
         agent=decode_text(row[4]),
         start=decode_text(row[5]),
         finish=decode_text(row[6]),
-        path=tuple(json.loads(row[7])) if row[7] else (),
+        path=() if path is None else path,
         output=decode_optional(row[8]),
-        error=decode_text(row[9]),
-        error_code=decode_text(row[10]),
+        error=decode_text(row[9]) or ("" if path is not None else UNREADABLE_TEXT),
+        error_code=decode_text(row[10]) or ("" if path is not None else UNREADABLE_CODE),
         version=decode_text(row[11]),
         config_hash=decode_text(row[12]),
         started_at=from_micros(row[13]),

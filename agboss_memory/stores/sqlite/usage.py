@@ -73,8 +73,11 @@ def encode(booked: Sequence[BookedUsage]) -> str | None:
 
 
 def decode(stored: str | None) -> list[BookedUsage]:
-    """The bookings of a Tern's row."""
-    return [_booked(row) for row in msgspec.json.decode(stored)] if stored else []
+    """The bookings of a Tern's row; none when they cannot be read, which the check tells."""
+    try:
+        return [_booked(row) for row in msgspec.json.decode(stored)] if stored else []
+    except (msgspec.MsgspecError, LookupError, TypeError, ArithmeticError):
+        return []
 
 
 def unbooked(

@@ -1,10 +1,11 @@
 """Several processes on one file: who waits is served in the order of arrival, and the dead are passed over."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ asyncio.run(main())
 
 
 @contextmanager
-def process(path: Path, role: str) -> Iterator[Any]:
+def process(path: Path, role: str) -> Generator[Any]:
     """A process that has said its first word."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     started = subprocess.Popen(
@@ -150,5 +151,21 @@ async def test_b064_a_holder_that_was_stopped_and_wakes_up_is_fenced(tmp_path: P
     with pytest.raises(LeaseLostError):
         await store.commit(ending(late, "wrong"))
     assert [tern.answer for tern in await all_terns(store, late.key)] == ["right"]
+    await store.close()
+    await other.close()
+
+
+async def test_two_stores_of_one_process_wake_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    store, other = (SqliteStore(path, synchronous="NORMAL") for _ in range(2))
+    await store.open()
+    await other.open()
+    running = await store.admit(admission())
+    busy = await other.admit(admission(holder="two", queue=True))
+    waiter = asyncio.create_task(other.wait(busy.key, 60))
+    await asyncio.sleep(0)
+    await store.commit(ending(running))
+    await asyncio.wait_for(waiter, 10)
+    assert (await other.admit(admission(holder="two", ticket=busy.ticket))).number == 2
     await store.close()
     await other.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agboss_memory.stores import MemoryStore, SqliteStore
+from agboss_memory.stores import MemoryStore, SqliteStore, TernPage
 from agboss_memory.testing.store_copies import eventful
 from agboss_memory.testing.store_requests import run_terns
 
@@ -81,6 +81,26 @@ async def test_more_ledger_than_bookings_is_a_finding_until_a_thread_was_deleted
         connection.execute("DELETE FROM threads WHERE key = 2")
     connection.close()
     assert await store.check() == ()
+    await store.close()
+
+
+async def test_b110_one_broken_record_does_not_hide_the_others(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db", synchronous="NORMAL")
+    await store.open()
+    key = (await run_terns(store, 3)).key
+    with sqlite3.connect(tmp_path / "log.db") as connection:
+        connection.execute("UPDATE terns SET path = '[', usage = '[[1]]' WHERE seq = 2")
+    connection.close()
+    terns = await store.terns(key, TernPage())
+    assert [(tern.task, tern.answer) for tern in terns] == [("q1", "a1"), ("q2", "a2"), ("q3", "a3")]
+    assert [(tern.path, len(tern.usage), tern.error_code) for tern in terns] == [
+        (("desk",), 1, ""),
+        ((), 0, "store.unreadable"),
+        (("desk",), 1, ""),
+    ]
+    found = await store.check()
+    assert ("check.unreadable", "the records of Terns [2] cannot be read") in {(item.code, item.what) for item in found}
+    assert (await run_terns(store, 1)).number == 4
     await store.close()
 
 
