@@ -161,6 +161,7 @@ class Commits(StoreSuite):
             admitted = await store.admit(admission())
             early = MemoryOutcome(key=admitted.key, tern=1, now=NOW, usage=(booked("a"),))
             await store.settle(early)
+            assert await store.check() == ()
             await store.commit(ending(admitted, usage=(booked("a"), booked("b"), booked("b"))))
             await store.settle(replace(early, usage=(booked("a"), booked("b"), booked("c"))))
             (tern,) = await all_terns(store, admitted.key)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 from agboss_memory.contract import utc_now
 from agboss_memory.stores.checks import copy_findings, finding, sum_findings
-from agboss_memory.stores.copies import Finding, ThreadCopy
+from agboss_memory.stores.copies import BookedUsage, Finding, ThreadCopy
 from agboss_memory.stores.lease import MOST_AHEAD
 from agboss_memory.stores.spend import amounts_of
-from agboss_memory.stores.sqlite import copying, messages, steps, threads
+from agboss_memory.stores.sqlite import copying, messages, steps, threads, usage
 from agboss_memory.stores.sqlite.columns import to_micros
 from agboss_memory.stores.text import decode_text
 
@@ -108,7 +108,8 @@ def _thread(connection: sqlite3.Connection, key: int, now: datetime, spent: _Spe
     yield from sum_findings(copy, copying.sums(connection, key))
     yield from _lease(connection, key, copy, now)
     yield from _marks(connection, key, copy)
-    _add_up(copy, connection.execute(STATE, (key,)).fetchone()[5], spent)
+    early = usage.of_terns(connection, key, row.running, row.running).get(row.running, []) if row.running else []
+    _add_up(copy, early, connection.execute(STATE, (key,)).fetchone()[5], spent)
 
 
 def _lease(connection: sqlite3.Connection, key: int, copy: ThreadCopy, now: datetime) -> Iterator[Finding]:
@@ -146,8 +147,10 @@ def _marks(connection: sqlite3.Connection, key: int, copy: ThreadCopy) -> Iterat
             yield finding(copy, "check.said", f"Tern {number} does not know where its messages are", _REMAKE)
 
 
-def _add_up(copy: ThreadCopy, imported: int, spent: _Spent) -> None:
-    booked = [item.record for tern in copy.terns if tern.tern.number > imported for item in tern.usage]
+def _add_up(copy: ThreadCopy, early: Sequence[BookedUsage], imported: int, spent: _Spent) -> None:
+    """Add what a thread booked here; ``early`` is what its running Tern did."""
+    booked = [item.record for item in early]
+    booked += [item.record for tern in copy.terns if tern.tern.number > imported for item in tern.usage]
     if not imported:
         booked += [item.record for item in copy.unbound]
     calls, _, _, tokens, micro = amounts_of(booked)
