@@ -1,22 +1,306 @@
 """Agent workflows whose memory can be trusted."""
 
-# Nothing is loaded before a name is used: pytest loads this package for its plugin, in every project.
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from agboss_memory.later import later
 
 if TYPE_CHECKING:
-    from agboss.public import *  # noqa: F403
-    from agboss.public import __all__ as __all__
+    from agboss.app import App, RunStream, Thread, ThreadExport, WorkingMemory, create_app
+    from agboss.components.action import ActionContext, action
+    from agboss.components.agent import PromptContext, agent
+    from agboss.components.boundary import AnswerFinish, Finish, Start, TaskStart, workflow_finish, workflow_start
+    from agboss.components.injection import injectable, provide, provide_class, provide_factory
+    from agboss.components.keys import InjectionToken
+    from agboss.components.model_provider import model_provider
+    from agboss.components.router import router
+    from agboss.components.settings import (
+        Compaction,
+        Defaults,
+        FunctionRouter,
+        History,
+        JevRouter,
+        Limits,
+        LlmRouter,
+        ModelDefaults,
+        ModelSpec,
+        Price,
+        Rule,
+        RulesRouter,
+        RunLimits,
+        WorkflowSettings,
+    )
+    from agboss.components.tool import ToolContext, ToolRef, tool
+    from agboss.components.workflow import WorkflowDefinition, workflow
+    from agboss.errors import (
+        AgbossError,
+        AppStateError,
+        AssemblyError,
+        CompactionError,
+        CopyError,
+        DeclarationError,
+        InvalidInputError,
+        LeaseLostError,
+        LimitExceededError,
+        MissingExtraError,
+        ModelError,
+        ModelKeyError,
+        NestedRunError,
+        NestedSyncError,
+        OutputError,
+        RouterError,
+        StoreCorruptError,
+        StoreError,
+        StoreLockedError,
+        StoreUrlError,
+        StoreVersionError,
+        StrategyError,
+        TernCancelledError,
+        TernConflictError,
+        TernFailedError,
+        TernTimeoutError,
+        ThreadBusyError,
+        ThreadDeletedError,
+        ThreadOwnerError,
+        UnknownThreadError,
+    )
+    from agboss.events import RunEvent
+    from agboss.flow import chain, from_
+    from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
+    from agboss.routers import RouteOption, RouteRequest, RouteResult
+    from agboss.run import CompactionReport, RunResult
+    from agboss_memory.attachments import Attachment
+    from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper, MapRequest
+    from agboss_memory.messages import AttachmentRecord, MediaPart, Message, Summary, Tern, TernStatus, UsageRecord
 else:
+    __getattr__ = later(
+        __name__,
+        {
+            "agboss.app": (
+                "App",
+                "RunStream",
+                "Thread",
+                "ThreadExport",
+                "WorkingMemory",
+                "create_app",
+            ),
+            "agboss.components.action": (
+                "ActionContext",
+                "action",
+            ),
+            "agboss.components.agent": (
+                "PromptContext",
+                "agent",
+            ),
+            "agboss.components.boundary": (
+                "AnswerFinish",
+                "Finish",
+                "Start",
+                "TaskStart",
+                "workflow_finish",
+                "workflow_start",
+            ),
+            "agboss.components.injection": (
+                "injectable",
+                "provide",
+                "provide_class",
+                "provide_factory",
+            ),
+            "agboss.components.keys": ("InjectionToken",),
+            "agboss.components.model_provider": ("model_provider",),
+            "agboss.components.router": ("router",),
+            "agboss.components.settings": (
+                "Compaction",
+                "Defaults",
+                "FunctionRouter",
+                "History",
+                "JevRouter",
+                "Limits",
+                "LlmRouter",
+                "ModelDefaults",
+                "ModelSpec",
+                "Price",
+                "Rule",
+                "RulesRouter",
+                "RunLimits",
+                "WorkflowSettings",
+            ),
+            "agboss.components.tool": (
+                "ToolContext",
+                "ToolRef",
+                "tool",
+            ),
+            "agboss.components.workflow": (
+                "WorkflowDefinition",
+                "workflow",
+            ),
+            "agboss.errors": (
+                "AgbossError",
+                "AppStateError",
+                "AssemblyError",
+                "CompactionError",
+                "CopyError",
+                "DeclarationError",
+                "InvalidInputError",
+                "LeaseLostError",
+                "LimitExceededError",
+                "MissingExtraError",
+                "ModelError",
+                "ModelKeyError",
+                "NestedRunError",
+                "NestedSyncError",
+                "OutputError",
+                "RouterError",
+                "StoreCorruptError",
+                "StoreError",
+                "StoreLockedError",
+                "StoreUrlError",
+                "StoreVersionError",
+                "StrategyError",
+                "TernCancelledError",
+                "TernConflictError",
+                "TernFailedError",
+                "TernTimeoutError",
+                "ThreadBusyError",
+                "ThreadDeletedError",
+                "ThreadOwnerError",
+                "UnknownThreadError",
+            ),
+            "agboss.events": ("RunEvent",),
+            "agboss.flow": (
+                "chain",
+                "from_",
+            ),
+            "agboss.models": (
+                "CallSettings",
+                "ChatModel",
+                "ModelReply",
+                "ModelRequest",
+                "ModelUsage",
+                "ToolSchema",
+            ),
+            "agboss.routers": (
+                "RouteOption",
+                "RouteRequest",
+                "RouteResult",
+            ),
+            "agboss.run": (
+                "CompactionReport",
+                "RunResult",
+            ),
+            "agboss_memory.attachments": ("Attachment",),
+            "agboss_memory.mapper": (
+                "DefaultLlmMessageMapper",
+                "LlmMessageMapper",
+                "MapRequest",
+            ),
+            "agboss_memory.messages": (
+                "AttachmentRecord",
+                "MediaPart",
+                "Message",
+                "Summary",
+                "Tern",
+                "TernStatus",
+                "UsageRecord",
+            ),
+        },
+    )
 
-    def __getattr__(name: str) -> Any:
-        if name.startswith("_") and name != "__all__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            return getattr(import_module("agboss.public"), name)
-        except AttributeError:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-
-    def __dir__() -> list[str]:
-        return import_module("agboss.public").__all__
+__all__ = [
+    "ActionContext",
+    "AgbossError",
+    "AnswerFinish",
+    "App",
+    "AppStateError",
+    "AssemblyError",
+    "Attachment",
+    "AttachmentRecord",
+    "CallSettings",
+    "ChatModel",
+    "Compaction",
+    "CompactionError",
+    "CompactionReport",
+    "CopyError",
+    "DeclarationError",
+    "DefaultLlmMessageMapper",
+    "Defaults",
+    "Finish",
+    "FunctionRouter",
+    "History",
+    "InjectionToken",
+    "InvalidInputError",
+    "JevRouter",
+    "LeaseLostError",
+    "LimitExceededError",
+    "Limits",
+    "LlmMessageMapper",
+    "LlmRouter",
+    "MapRequest",
+    "MediaPart",
+    "Message",
+    "MissingExtraError",
+    "ModelDefaults",
+    "ModelError",
+    "ModelKeyError",
+    "ModelReply",
+    "ModelRequest",
+    "ModelSpec",
+    "ModelUsage",
+    "NestedRunError",
+    "NestedSyncError",
+    "OutputError",
+    "Price",
+    "PromptContext",
+    "RouteOption",
+    "RouteRequest",
+    "RouteResult",
+    "RouterError",
+    "Rule",
+    "RulesRouter",
+    "RunEvent",
+    "RunLimits",
+    "RunResult",
+    "RunStream",
+    "Start",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreLockedError",
+    "StoreUrlError",
+    "StoreVersionError",
+    "StrategyError",
+    "Summary",
+    "TaskStart",
+    "Tern",
+    "TernCancelledError",
+    "TernConflictError",
+    "TernFailedError",
+    "TernStatus",
+    "TernTimeoutError",
+    "Thread",
+    "ThreadBusyError",
+    "ThreadDeletedError",
+    "ThreadExport",
+    "ThreadOwnerError",
+    "ToolContext",
+    "ToolRef",
+    "ToolSchema",
+    "UnknownThreadError",
+    "UsageRecord",
+    "WorkflowDefinition",
+    "WorkflowSettings",
+    "WorkingMemory",
+    "action",
+    "agent",
+    "chain",
+    "create_app",
+    "from_",
+    "injectable",
+    "model_provider",
+    "provide",
+    "provide_class",
+    "provide_factory",
+    "router",
+    "tool",
+    "workflow",
+    "workflow_finish",
+    "workflow_start",
+]

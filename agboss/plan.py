@@ -73,12 +73,14 @@ class StrategyPlan(Record):
         strategy: The one object.
         agents: Agents that use it.
         updates: Whether it has an ``update_memory`` of its own.
+        own: The agent whose conversation it keeps, None for a strategy over Terns.
     """
 
     name: str
     strategy: BaseMemoryStrategy
     agents: tuple[str, ...]
     updates: bool
+    own: str | None = None
 
 
 class Plan(Record):

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from agboss.errors import OutputError
 from agboss.events import RunEvent, Warned
-from agboss_memory.messages import Message, Summary, TernStatus, UsageRecord
+from agboss_memory.messages import AttachmentRecord, Message, Summary, TernStatus, UsageRecord
 from agboss_memory.records import Record, Struct, field
 from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
@@ -35,17 +35,21 @@ class CompactionReport(Record):
         summaries: The summaries of this Tern, oldest first.
         active: Active summaries of the thread after each of them, capped at ``keep``.
         keep: How many summaries readers may see.
+        conversations: Summaries of agents' own conversations, written in this Tern.
     """
 
-    summaries: tuple[Summary, ...]
-    active: tuple[int, ...]
-    keep: int
+    summaries: tuple[Summary, ...] = ()
+    active: tuple[int, ...] = ()
+    keep: int = 0
+    conversations: tuple[Summary, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join(
+        lines = [f"messages {span(summary.first, summary.last)} → summary" for summary in self.conversations]
+        lines += [
             f"turns {span(summary.first, summary.last)} → summary {active}/{self.keep}"
             for summary, active in zip(self.summaries, self.active, strict=True)
-        )
+        ]
+        return "; ".join(lines)
 
 
 class RunResult(Record):
@@ -107,6 +111,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         window: The newest part of the thread before this Tern.
         meter: Bounds and books all calls.
         emit: Receives events, None when nobody listens.
+        attachments: Files that came with the task.
         pending: Memory work that an earlier Tern left.
         path: Names of the nodes that ran.
         answers: Name and answer of each agent and action that ran.
@@ -115,6 +120,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         visits: How often each router was asked.
         warnings: One line each.
         heard: What was streamed of the answer so far.
+        compacted: Summaries of agents' own conversations that were written.
     """
 
     plan: Plan
@@ -132,6 +138,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     window: Window
     meter: Meter
     emit: Callable[[RunEvent], None] | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
     pending: tuple[PendingWork, ...] = ()
     path: list[str] = field(default_factory=list[str])
     answers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -140,6 +147,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     visits: dict[str, int] = field(default_factory=dict[str, int])
     warnings: list[str] = field(default_factory=list[str])
     heard: list[str] = field(default_factory=list[str])
+    compacted: list[Summary] = field(default_factory=list[Summary])
 
     def warn(self, text: str) -> None:
         """Add a warning; the same line is added once."""

@@ -36,6 +36,7 @@ from agboss.tern import (
 from agboss.viewing import view_builder
 from agboss_memory.contract import utc_now
 from agboss_memory.stores.contract import Admission, PendingWork
+from agboss_memory.stores.files import FileWrite
 
 RECORD_TRIES = 3
 """How often the final transaction is tried while the store is locked; each try waits for the store's own time-out."""
@@ -71,6 +72,7 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
     """The admitted Tern, or the stored result when its key was used before."""
     plan, held = runtime.plan, runtime.windows.held(request.thread)
     now = utc_now()
+    attachments = tuple(item.record() for item in request.attachments)
     result = await admit(
         AdmitRequest(
             admission=Admission(
@@ -85,6 +87,7 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
                 version=plan.version,
                 config_hash=plan.config_hash,
                 metadata=request.metadata,
+                attachments=attachments,
                 holder=runtime.holder,
                 now=now,
                 window=plan.window,
@@ -115,6 +118,7 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         window=result.window,
         meter=Meter(plan.limits, plan.cost_of),
         emit=request.emit,
+        attachments=attachments,
         pending=admitted.pending,
     )
     live.meter.warn = live.warn
@@ -140,6 +144,8 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
     try:
         async with timer:
             runtime.running[live.thread] = interrupt
+            for item in request.attachments:  # the log names them by now, so that nobody removes them
+                await live.store.files.write(FileWrite(data=item.data))
             finished = await _in_scope(runtime, live, scope)
         return answered(finished, live)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
@@ -229,7 +235,7 @@ async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> Mem
     """Memory work after the commit. A fault of the store, or a cancellation, leaves the rest to the next Tern."""
     fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
     retried = tuple(work for work in live.pending if work.attempts > 0)
-    if not (fresh or retried or recorded.due):
+    if not (fresh or retried or recorded.due or live.compacted):
         return MemoryReport()
     complete = False
     try:

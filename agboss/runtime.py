@@ -14,6 +14,7 @@ from agboss.events import RunEvent
 from agboss.plan import Plan
 from agboss.queue import ThreadQueue, thread_line
 from agboss.windows import Windows
+from agboss_memory.attachments import Attachment
 from agboss_memory.records import Record, Struct, field
 from agboss_memory.stores.contract import DaySpend, Store
 
@@ -72,6 +73,7 @@ class RunRequest(Record):
         value: The start's input: text, or an instance of its model.
         task: The input as text.
         metadata: JSON text to keep with the Tern, or None.
+        attachments: Files that come with the task.
         timeout: Seconds from admission to answer, None = no bound.
         emit: Receives events, None when nobody listens.
     """
@@ -85,6 +87,7 @@ class RunRequest(Record):
     value: Any
     task: str
     metadata: str | None = None
+    attachments: tuple[Attachment, ...] = ()
     timeout: float | None = None
     emit: Callable[[RunEvent], None] | None = None
 

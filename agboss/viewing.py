@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agboss.agents import AgentView, ViewBuilder
+from agboss.conversing import RunningConversation
 from agboss.run import LiveTern
 from agboss.tern import ContextRequest, build_context
 from agboss_memory.contract import MemoryView
@@ -18,6 +19,7 @@ def view_builder(live: LiveTern, name: str) -> ViewBuilder:
     agent = live.plan.agents[name]
     results = tuple(live.answers)
     conversation: tuple[Message, ...] | None = None
+    log = None if agent.config is None else RunningConversation(live, agent)
     previous: MemoryView | None = None
 
     async def older(before: int, limit: int) -> tuple[Message, ...]:
@@ -26,7 +28,7 @@ def view_builder(live: LiveTern, name: str) -> ViewBuilder:
     async def build(call_index: int, added: tuple[Message, ...]) -> AgentView:
         nonlocal conversation, previous
         if conversation is None:
-            limit = agent.reach.messages
+            limit = agent.reach.messages if log is None else 0
             conversation = await older(NO_BOUND, limit) if limit else ()
         built = await build_context(
             ContextRequest(
@@ -44,10 +46,15 @@ def view_builder(live: LiveTern, name: str) -> ViewBuilder:
                 previous=previous,
                 metadata=live.metadata,
                 counter=agent.counter(),
+                attachments=live.attachments,
+                files=live.store.files,
                 load_older=older,
+                log=log,
             )
         )
+        for line in built.view.warnings:
+            live.warn(f"agent {name!r}: {line}")
         previous = built.view
-        return AgentView(system=built.system, messages=built.messages)
+        return AgentView(system=built.system, messages=built.messages, tools=built.tools)
 
     return build

@@ -1,71 +1,183 @@
 """Memory for agents: an append-only log, strategies that decide what is seen of it, and proof of both."""
 
-from agboss_memory.config import (
-    AnyMemoryConfig,
-    AutoCompactConfig,
-    FullConfig,
-    MemoryConfig,
-    NoneConfig,
-    SummarizingWindowConfig,
-    SummaryPlacement,
-    ToolResultEviction,
-    WindowedConfig,
-    memory_config_schema,
-    parse_memory_config,
-)
-from agboss_memory.contract import (
-    BaseMemoryStrategy,
-    Budget,
-    CompressReport,
-    Conversation,
-    ConversationLog,
-    LeftOut,
-    MemoryContext,
-    MemoryModel,
-    MemoryTurn,
-    MemoryUpdate,
-    MemoryView,
-    Reach,
-    TokenCounter,
-)
-from agboss_memory.errors import AgbossError
-from agboss_memory.explain import ExplainedRow, Explanation
-from agboss_memory.memory import Memory, WindowView
-from agboss_memory.messages import (
-    Block,
-    Message,
-    Summary,
-    Tern,
-    TernStatus,
-    ThinkingPart,
-    ToolCall,
-    UsageRecord,
-)
-from agboss_memory.stores import (
-    Finding,
-    MemoryStore,
-    SqliteStore,
-    Store,
-    ThreadCopy,
-    dump_thread,
-    load_thread,
-    open_store,
-)
-from agboss_memory.strategies import (
-    AutoCompactMemory,
-    FullMemory,
-    NoneMemory,
-    SlidingWindowStrategy,
-    SummarizingWindowMemory,
-    TurnMemory,
-    WindowedMemory,
-    strategy_for,
-)
-from agboss_memory.tool_results import fetch_tool_result
+from typing import TYPE_CHECKING
+
+from agboss_memory.later import later
+
+if TYPE_CHECKING:
+    from agboss_memory.attachments import Attachment, PartContentReader, PartRequest
+    from agboss_memory.config import (
+        AnyMemoryConfig,
+        AutoCompactConfig,
+        FullConfig,
+        MemoryConfig,
+        NoneConfig,
+        SummarizingWindowConfig,
+        SummaryPlacement,
+        ToolResultEviction,
+        WindowedConfig,
+        memory_config_schema,
+        parse_memory_config,
+    )
+    from agboss_memory.contract import (
+        BaseMemoryStrategy,
+        Budget,
+        CompressReport,
+        Conversation,
+        ConversationLog,
+        LeftOut,
+        MemoryContext,
+        MemoryModel,
+        MemoryTurn,
+        MemoryUpdate,
+        MemoryView,
+        Reach,
+        TokenCounter,
+    )
+    from agboss_memory.errors import AgbossError
+    from agboss_memory.explain import ExplainedRow, Explanation
+    from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper, MapRequest
+    from agboss_memory.memory import Memory, WindowView
+    from agboss_memory.messages import (
+        AttachmentRecord,
+        Block,
+        MediaPart,
+        Message,
+        Summary,
+        Tern,
+        TernStatus,
+        ThinkingPart,
+        ToolCall,
+        UsageRecord,
+    )
+    from agboss_memory.notices import NoticeContext, PlaceholderContext
+    from agboss_memory.replay import WhatIf, WhatIfCall, what_if
+    from agboss_memory.stores import (
+        FileStore,
+        FileWrite,
+        Finding,
+        MemoryStore,
+        SqliteStore,
+        Store,
+        ThreadCopy,
+        dump_thread,
+        load_thread,
+        open_store,
+    )
+    from agboss_memory.strategies import (
+        AutoCompactMemory,
+        FullMemory,
+        NoneMemory,
+        SlidingWindowStrategy,
+        SummarizingWindowMemory,
+        TurnMemory,
+        WindowedMemory,
+        strategy_for,
+    )
+    from agboss_memory.tool_results import fetch_tool_result
+else:
+    __getattr__ = later(
+        __name__,
+        {
+            "agboss_memory.attachments": (
+                "Attachment",
+                "PartContentReader",
+                "PartRequest",
+            ),
+            "agboss_memory.config": (
+                "AnyMemoryConfig",
+                "AutoCompactConfig",
+                "FullConfig",
+                "MemoryConfig",
+                "NoneConfig",
+                "SummarizingWindowConfig",
+                "SummaryPlacement",
+                "ToolResultEviction",
+                "WindowedConfig",
+                "memory_config_schema",
+                "parse_memory_config",
+            ),
+            "agboss_memory.contract": (
+                "BaseMemoryStrategy",
+                "Budget",
+                "CompressReport",
+                "Conversation",
+                "ConversationLog",
+                "LeftOut",
+                "MemoryContext",
+                "MemoryModel",
+                "MemoryTurn",
+                "MemoryUpdate",
+                "MemoryView",
+                "Reach",
+                "TokenCounter",
+            ),
+            "agboss_memory.errors": ("AgbossError",),
+            "agboss_memory.explain": (
+                "ExplainedRow",
+                "Explanation",
+            ),
+            "agboss_memory.mapper": (
+                "DefaultLlmMessageMapper",
+                "LlmMessageMapper",
+                "MapRequest",
+            ),
+            "agboss_memory.memory": (
+                "Memory",
+                "WindowView",
+            ),
+            "agboss_memory.messages": (
+                "AttachmentRecord",
+                "Block",
+                "MediaPart",
+                "Message",
+                "Summary",
+                "Tern",
+                "TernStatus",
+                "ThinkingPart",
+                "ToolCall",
+                "UsageRecord",
+            ),
+            "agboss_memory.notices": (
+                "NoticeContext",
+                "PlaceholderContext",
+            ),
+            "agboss_memory.replay": (
+                "WhatIf",
+                "WhatIfCall",
+                "what_if",
+            ),
+            "agboss_memory.stores": (
+                "FileStore",
+                "FileWrite",
+                "Finding",
+                "MemoryStore",
+                "SqliteStore",
+                "Store",
+                "ThreadCopy",
+                "dump_thread",
+                "load_thread",
+                "open_store",
+            ),
+            "agboss_memory.strategies": (
+                "AutoCompactMemory",
+                "FullMemory",
+                "NoneMemory",
+                "SlidingWindowStrategy",
+                "SummarizingWindowMemory",
+                "TurnMemory",
+                "WindowedMemory",
+                "strategy_for",
+            ),
+            "agboss_memory.tool_results": ("fetch_tool_result",),
+        },
+    )
 
 __all__ = [
     "AgbossError",
     "AnyMemoryConfig",
+    "Attachment",
+    "AttachmentRecord",
     "AutoCompactConfig",
     "AutoCompactMemory",
     "BaseMemoryStrategy",
@@ -74,12 +186,18 @@ __all__ = [
     "CompressReport",
     "Conversation",
     "ConversationLog",
+    "DefaultLlmMessageMapper",
     "ExplainedRow",
     "Explanation",
+    "FileStore",
+    "FileWrite",
     "Finding",
     "FullConfig",
     "FullMemory",
     "LeftOut",
+    "LlmMessageMapper",
+    "MapRequest",
+    "MediaPart",
     "Memory",
     "MemoryConfig",
     "MemoryContext",
@@ -91,6 +209,10 @@ __all__ = [
     "Message",
     "NoneConfig",
     "NoneMemory",
+    "NoticeContext",
+    "PartContentReader",
+    "PartRequest",
+    "PlaceholderContext",
     "Reach",
     "SlidingWindowStrategy",
     "SqliteStore",
@@ -108,6 +230,8 @@ __all__ = [
     "ToolResultEviction",
     "TurnMemory",
     "UsageRecord",
+    "WhatIf",
+    "WhatIfCall",
     "WindowView",
     "WindowedConfig",
     "WindowedMemory",
@@ -118,4 +242,5 @@ __all__ = [
     "open_store",
     "parse_memory_config",
     "strategy_for",
+    "what_if",
 ]

@@ -86,15 +86,16 @@ def atoms_of(messages: Iterable[Message]) -> tuple[Atom, ...]:
     them as given. A result belongs to the nearest call of its id before it.
     """
     given = list(messages)
-    ordered = sorted((m for m in given if m.number > 0), key=lambda message: message.number)
+    stored = {message.number: message for message in reversed(given) if message.number > 0}
+    ordered = [stored[number] for number in sorted(stored)]
     ordered += [message for message in given if message.number <= 0]
+    return _collected(ordered)
+
+
+def _collected(ordered: Iterable[Message]) -> tuple[Atom, ...]:
     found: list[_Open] = []
     calls: dict[str, _Open] = {}
-    seen: set[int] = set()
     for message in ordered:
-        if message.number > 0 and message.number in seen:
-            continue
-        seen.add(message.number)
         owner = calls.get(message.tool_call_id or "") if message.role == "tool" else None
         if owner is not None:
             owner.answer(message)
@@ -116,6 +117,21 @@ def complete(atom: Atom) -> tuple[Message, ...]:
     head = atom.head if len(calls) == len(atom.head.tool_calls) else replace(atom.head, tool_calls=calls)
     results = {result.tool_call_id: result for result in atom.results}
     return (head, *(results.get(call.id) or _placeholder(head, call.id, call.name) for call in calls))
+
+
+def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages in their order, as a provider accepts them, whoever put them together.
+
+    Results stand behind their calls, each once; orphans are left out, and so is what comes before the first user
+    message; a call without a result gets a placeholder.
+    """
+    plain = all(message.role != "tool" and not message.tool_calls for message in messages)
+    if plain and messages and messages[0].role == "user":
+        return tuple(messages)
+    atoms = _collected(messages)
+    first = next((index for index, atom in enumerate(atoms) if atom.head.role == "user"), len(atoms))
+    kept = (atom for index, atom in enumerate(atoms) if index >= first or atom.head.role == "system")
+    return tuple(message for atom in kept for message in complete(atom))
 
 
 def _placeholder(head: Message, call: str, name: str) -> Message:
@@ -144,8 +160,12 @@ def newest_turn(atoms: Sequence[Atom]) -> int:
 
 
 def in_loop(atoms: Sequence[Atom]) -> bool:
-    """Whether a tool loop is open: the newest atom has calls, so that the model is to be asked again."""
-    return bool(atoms) and bool(atoms[-1].head.tool_calls)
+    """Whether a tool loop is open: the newest atom has calls, so that the model is to be asked again.
+
+    Results without their call, which may be among what is not read yet, do not count.
+    """
+    newest = next((atom for atom in reversed(atoms) if not atom.orphan), None)
+    return newest is not None and bool(newest.head.tool_calls)
 
 
 def opened(atoms: Sequence[Atom], *, led: bool = False) -> tuple[tuple[Atom, ...], tuple[Atom, ...]]:

@@ -125,6 +125,7 @@ class Conversation(Record):
         last: Number of the newest message; 0 = there is none.
         live_tokens: Text tokens of all messages that no active summary covers, stubs where there are some.
         uncounted: How many messages have no count yet and are missing in ``live_tokens``.
+        current: What a running Tern said and the store does not have yet, numbered as it will be stored.
     """
 
     messages: tuple[Message, ...] = ()
@@ -132,6 +133,7 @@ class Conversation(Record):
     last: int = 0
     live_tokens: int = 0
     uncounted: int = 0
+    current: tuple[Message, ...] = ()
 
 
 class ConversationLog(Protocol):

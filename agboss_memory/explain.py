@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 from agboss_memory.contract import ConversationLog, LeftOut, MemoryView, TokenCounter
-from agboss_memory.messages import EPOCH, Message, MessageState
+from agboss_memory.fit import media_tokens
+from agboss_memory.messages import EPOCH, MediaPart, Message, MessageState
+from agboss_memory.notices import part_line
 from agboss_memory.records import Record
 from agboss_memory.render import numbered_summaries
 
@@ -33,7 +35,7 @@ class ExplainedRow(Record):
         first: First message that it stands for.
         last: Last one.
         said_at: When it was said, aware UTC; the epoch for what nobody said.
-        tokens: Text tokens of what is sent.
+        tokens: Text tokens of what is sent; of a file that is sent, its tokens.
         content: What was said, as stored.
         shown: What is sent.
         state: How ``shown`` came about.
@@ -63,7 +65,7 @@ class Explanation(Record):
         system_tokens: Its tokens.
         rows: Summaries first, then messages, oldest first.
         left_out: What is in no row, with the reason.
-        total_tokens: Text tokens of system text and rows, each counted once.
+        total_tokens: Tokens of system text and rows, each counted once.
         counter: Name of the token counter.
         window: The window in tokens.
         warnings: What went wrong without stopping the view.
@@ -90,12 +92,18 @@ async def explained(
     system: str,
     counter: TokenCounter,
     window: int,
+    sent: Sequence[Message] | None = None,
 ) -> Explanation:
-    """Explain a view. Originals of what is not shown as stored are read from the log."""
+    """Explain a view. Originals of what is not shown as stored are read from the log.
+
+    ``sent`` are the view's messages as the mapper leaves them; None = as they are.
+    """
     rows = _summary_rows(view, counter)
-    for message in view.messages or ():
+    known = {id(message) for message in view.messages or ()}
+    for message in view.messages or () if sent is None else sent:
         if message.state != "summary":
-            rows.append(await _row(message, log, counter))
+            rows.append(await _row(message, log, counter, mapped=id(message) not in known))
+            rows.extend(_media_row(message, part) for part in message.media)
     (system_tokens,) = counter.count([system])
     return Explanation(
         kind=kind,
@@ -131,10 +139,27 @@ def _summary_rows(view: MemoryView, counter: TokenCounter) -> list[ExplainedRow]
     ]
 
 
-async def _row(message: Message, log: ConversationLog, counter: TokenCounter) -> ExplainedRow:
-    original = await log.message(message.number) if message.state != "live" and message.number else None
+def _media_row(message: Message, part: MediaPart) -> ExplainedRow:
+    return ExplainedRow(
+        type="CHAT",
+        role=message.role,
+        number=message.number,
+        first=message.number,
+        last=message.number,
+        tokens=media_tokens(part.kind, part.size),
+        content=part_line(part),
+        shown=part_line(part),
+        state="live",
+        reason="a file of the current turn; the model gets it as it is",
+        said_at=message.created_at,
+    )
+
+
+async def _row(message: Message, log: ConversationLog, counter: TokenCounter, *, mapped: bool) -> ExplainedRow:
+    changed = (mapped or message.state != "live") and message.number
+    original = await log.message(message.number) if changed else None
     tokens = message.tokens
-    if tokens is None:
+    if tokens is None or mapped:
         tokens = sum(counter.count([message.content, *(call.arguments for call in message.tool_calls)]))
     return ExplainedRow(
         type="TOOL_RESULT" if message.role == "tool" else "TOOL_CALL" if message.tool_calls else "CHAT",

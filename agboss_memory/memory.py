@@ -17,6 +17,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from agboss_memory.atoms import atoms_of
+from agboss_memory.attachments import Attachment, PartContentReader
 from agboss_memory.config import AnyMemoryConfig, SummarizingWindowConfig, parse_memory_config
 from agboss_memory.contract import (
     Budget,
@@ -32,10 +33,11 @@ from agboss_memory.contract import (
 from agboss_memory.errors import AgbossError, InvalidInputError, UnknownThreadError
 from agboss_memory.explain import Explanation, explained
 from agboss_memory.fit import WindowFit, effective_window, estimate, fit_window, text_tokens
+from agboss_memory.mapper import DefaultLlmMessageMapper, LastStep, LlmMessageMapper, MapRequest, Prepared, last_step
 from agboss_memory.messages import EPOCH, Message, Summary, UsageRecord, as_utc
 from agboss_memory.metering import Meter, MeteredModel, metered
 from agboss_memory.records import Record, Struct, replace
-from agboss_memory.stores import Append, Store, StoredConversation, ThreadRef, WindowSpec
+from agboss_memory.stores import Append, FileWrite, Store, StoredConversation, ThreadRef, WindowSpec
 from agboss_memory.strategies import WindowStrategy, strategy_for
 from agboss_memory.tokens import TiktokenCounter, load_counter
 from agboss_memory.tool_results import capped, fetch_tool_result, holds_stub
@@ -98,6 +100,9 @@ class Memory:
         stub_model: Writes stubs of tool results; None = by rule.
         summary_window: Window of ``model`` in tokens; None = ``window``.
         max_result_chars: Characters that are stored of a tool's output, by the tool's name.
+        accepts: Kinds (``image``, ``document``, ``audio``, ``video``) and media types that the model takes.
+        mapper: Turns stored messages into what is sent; None = ``DefaultLlmMessageMapper``.
+        reader: Reads the bytes of attachments; None = the store's own ``files``.
         clock: Gives the moment, aware UTC.
     """
 
@@ -118,6 +123,9 @@ class Memory:
         stub_model: MemoryModel | None = None,
         summary_window: int | None = None,
         max_result_chars: Mapping[str, int] | None = None,
+        accepts: Sequence[str] = (),
+        mapper: LlmMessageMapper | None = None,
+        reader: PartContentReader | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         if not agent:
@@ -133,6 +141,9 @@ class Memory:
         self._owner = owner
         self._reserve = _reserve(window) if reply_reserve is None else reply_reserve
         self._limits = dict(max_result_chars or {})
+        self._accepts = tuple(accepts)
+        self._mapper = mapper or DefaultLlmMessageMapper()
+        self._reader = reader
         self._clock = clock
         self._turns: OrderedDict[str, _Turn] = OrderedDict()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -145,19 +156,26 @@ class Memory:
         )
 
     async def remember(
-        self, thread: str, messages: Iterable[Message], *, imported: bool = False
+        self,
+        thread: str,
+        messages: Iterable[Message],
+        *,
+        attachments: Sequence[Attachment] = (),
+        imported: bool = False,
     ) -> tuple[Message, ...]:
         """Append what was said: the task, calls, results, the answer. Gives the messages as they are stored.
 
         Args:
             thread: The thread; it is made when it does not exist.
             messages: In order.
+            attachments: Files that come with the newest user message among them.
             imported: They come from elsewhere and may answer a call twice; the last result counts then.
 
         Raises:
-            InvalidInputError: A system or synthetic message, or a second result of a call. Nothing was stored.
+            InvalidInputError: A system or synthetic message, a second result of a call, or files without a user
+                message. Nothing was stored.
         """
-        own = [self._checked(message) for message in messages]
+        own = _with_files([self._checked(message) for message in messages], attachments)
         await load_counter(self.counter)
         counts = await asyncio.to_thread(text_tokens, own, self.counter)
         own = [
@@ -176,6 +194,8 @@ class Memory:
                 now=self._clock(),
             )
             appended = await self._store.append(request)
+            for item in attachments:  # the log names them by now, so that nobody removes them
+                await self._store.files.write(FileWrite(data=item.data))
         if any(message.role == "user" for message in own):
             self._turns.pop(thread, None)
         return tuple(replace(message, number=n) for n, message in enumerate(own, appended.first))
@@ -197,12 +217,12 @@ class Memory:
             with metered(meter):
                 made = await self._build(thread, log, task, turn.view)
             turn.calls = meter.left or 0
-            turn.view = made
+            turn.view = made.view
             return await self._window_view(made, tuple(meter.usage))
 
     async def _build(
         self, thread: str, log: StoredConversation, task: str | None, previous: MemoryView | None, *, index: int = 0
-    ) -> MemoryView:
+    ) -> Prepared:
         budget = await self._budget()
         context = MemoryContext(
             thread_id=thread,
@@ -216,23 +236,48 @@ class Memory:
             log=log,
         )
         made = await self.strategy.build_context(context)
-        return await asyncio.to_thread(
-            fit_window, WindowFit(agent=self._agent, view=made, fixed=self._fixed, budget=budget)
+
+        async def prepare(extra: int) -> Prepared:
+            kept_free = replace(budget, reply_reserve=budget.reply_reserve + extra)
+            asked = WindowFit(agent=self._agent, view=made, fixed=self._fixed, budget=kept_free)
+            view = await asyncio.to_thread(fit_window, asked)
+            return Prepared(view=view, messages=view.messages or ())
+
+        request = MapRequest(
+            messages=(),
+            thread_id=thread,
+            owner=self._owner,
+            agent=self._agent,
+            accepts=self._accepts,
+            reader=self._reader or self._store.files,
+        )
+        return await last_step(
+            LastStep(
+                mapper=self._mapper,
+                request=request,
+                prepare=prepare,
+                fixed=lambda view: (self._system_of(view), *self._fixed[1:]),
+                budget=budget,
+                exact=True,
+            )
         )
 
-    async def _window_view(self, made: MemoryView, usage: tuple[UsageRecord, ...]) -> WindowView:
-        system = "\n\n".join(text for text in (self.system, made.system_addendum) if text)
-        messages = made.messages or ()
+    def _system_of(self, view: MemoryView) -> str:
+        return "\n\n".join(text for text in (self.system, view.system_addendum) if text)
+
+    async def _window_view(self, made: Prepared, usage: tuple[UsageRecord, ...]) -> WindowView:
+        view = made.view
+        system = self._system_of(view)
         fixed = (system, *self._fixed[1:])
         return WindowView(
             system=system,
-            messages=messages,
-            summaries=made.summaries,
-            left_out=made.left_out,
-            tokens=await asyncio.to_thread(estimate, messages, self.counter, fixed=fixed),
+            messages=made.messages,
+            summaries=view.summaries,
+            left_out=view.left_out,
+            tokens=await asyncio.to_thread(estimate, made.messages, self.counter, fixed=fixed),
             window=effective_window(self.window),
-            offers_fetch=holds_stub(messages),
-            warnings=made.warnings,
+            offers_fetch=holds_stub(made.messages),
+            warnings=view.warnings,
             usage=usage,
         )
 
@@ -286,13 +331,14 @@ class Memory:
             with metered(meter):
                 made = await self._build(thread, log, task, None, index=1)
             return await explained(
-                made,
+                made.view,
                 log,
                 kind=self.config.kind,
                 config=self.config.model_dump(mode="json"),
                 system=self.system,
                 counter=self.counter,
                 window=effective_window(self.window),
+                sent=made.messages,
             )
 
     async def fetch_tool_result(self, thread: str, id: object) -> str:
@@ -348,10 +394,11 @@ class Memory:
             raise InvalidInputError(
                 "memory.system-message", "system text is no part of a conversation", "pass it as Memory(system=)"
             )
-        if message.state != "live":
+        if message.state != "live" or message.media:
             raise InvalidInputError(
                 "memory.view-message",
-                f"a message with state {message.state!r} was made for a view; nobody said it",
+                f"a message with state {message.state!r} and {len(message.media)} media parts was made for a view; "
+                "nobody said it",
                 "remember only what the user, the model and the tools said",
             )
         content = message.content
@@ -372,6 +419,21 @@ class Memory:
                     "remember each result once",
                     thread=thread,
                 )
+
+
+def _with_files(messages: list[Message], attachments: Sequence[Attachment]) -> list[Message]:
+    """The messages, the newest one of the user with these files."""
+    if not attachments:
+        return messages
+    place = max((index for index, message in enumerate(messages) if message.role == "user"), default=None)
+    if place is None:
+        raise InvalidInputError(
+            "memory.no-user-message",
+            "attachments come with a message of the user; there is none",
+            "remember it with them",
+        )
+    files = (*messages[place].attachments, *(item.record() for item in attachments))
+    return [*messages[:place], replace(messages[place], attachments=files), *messages[place + 1 :]]
 
 
 def _reserve(window: int | None) -> int:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from agboss_memory.records import Record
 
+MediaKind = Literal["image", "audio", "video", "document", "file"]
 Role = Literal["system", "user", "assistant", "tool"]
 UsageSource = Literal["api", "price-table", "tool", "free", "unknown"]
 UsagePurpose = Literal["answer", "route", "compaction", "memory", "tool"]
@@ -76,6 +77,72 @@ class ThinkingPart(Record):
     data: str = ""
 
 
+_TEXT_LIKE = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})
+_PAPERS = ("application/pdf", "application/rtf", "application/msword", "application/vnd.ms-", "application/vnd.o")
+"""Beginnings of the media types of office documents; ``vnd.o``: OOXML and OpenDocument."""
+
+
+def media_kind(media_type: str) -> MediaKind:
+    """What a media type is to a model: ``image``, ``audio``, ``video``, ``document``, or ``file`` for anything else."""
+    family = media_type.partition("/")[0]
+    if family in ("image", "audio", "video"):
+        return family
+    return "document" if is_text(media_type) or media_type.startswith(_PAPERS) else "file"
+
+
+def is_text(media_type: str) -> bool:
+    """Whether files of the type are text that people read."""
+    return media_type.startswith("text/") or media_type in _TEXT_LIKE
+
+
+class AttachmentRecord(Record):
+    """A file that came with a task, as the log keeps it. Its bytes are in the ``FileStore``, under the id.
+
+    Attributes:
+        name: The file's name as it was given. It is text of a user and never a path.
+        media_type: Such as ``image/png``.
+        size: Bytes.
+        id: SHA-256 of the bytes, 64 hexadecimal digits: the same content has the same id.
+    """
+
+    name: str
+    media_type: str
+    size: int
+    id: str
+
+    @property
+    def kind(self) -> MediaKind:
+        """What it is to a model."""
+        return media_kind(self.media_type)
+
+
+class MediaPart(Record):
+    """A file as it is sent to a model, beside the text of its message.
+
+    Attributes:
+        name: The file's name.
+        media_type: Such as ``image/png``.
+        data: The bytes.
+    """
+
+    name: str
+    media_type: str
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"MediaPart(name={self.name!r}, media_type={self.media_type!r}, size={self.size})"
+
+    @property
+    def kind(self) -> MediaKind:
+        """What it is to a model."""
+        return media_kind(self.media_type)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.data)
+
+
 class Message(Record):
     """One message of an agent's conversation.
 
@@ -86,11 +153,14 @@ class Message(Record):
         tool_call_id: On a tool message, the id of the call that it answers.
         tool_name: On a tool message, the tool's name.
         thinking: Reasoning blocks of an assistant message.
+        attachments: Files that came with a user message. The mapper turns them into notices, placeholders and ``media``.
+        media: Files that are sent with the text. Made for the model by the mapper, in no log.
         number: Position in this agent's conversation, from 1; 0 before it is stored.
         tern: Number of the Tern it belongs to; 0 when unknown.
         agent: The agent whose conversation it is.
         created_at: Aware UTC.
-        tokens: Text tokens of ``content`` and arguments, or None when not yet counted.
+        tokens: Text tokens of ``content``, arguments and the lines that stand for attachments, or None when not yet
+            counted.
         tokenizer: Identifies the counter that made ``tokens``.
         compressed_content: The stub that stands for ``content``, or None.
         compressed_tokens: Tokens of the stub, or None.
@@ -104,6 +174,8 @@ class Message(Record):
     tool_call_id: str | None = None
     tool_name: str | None = None
     thinking: tuple[ThinkingPart, ...] = ()
+    attachments: tuple[AttachmentRecord, ...] = ()
+    media: tuple[MediaPart, ...] = ()
     number: int = 0
     tern: int = 0
     agent: str = ""
@@ -173,6 +245,7 @@ class Tern(Record):
         finished_at: Aware UTC, None while it runs.
         tokens: Text tokens of task and answer, None when not yet counted.
         metadata: JSON text of what the caller attached, or None.
+        attachments: Files that came with the task.
     """
 
     number: int
@@ -193,6 +266,7 @@ class Tern(Record):
     finished_at: datetime | None = None
     tokens: int | None = None
     metadata: str | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
 
 
 class Summary(Record):

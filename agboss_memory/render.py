@@ -13,9 +13,10 @@ from typing import Literal
 
 from agboss_memory.contract import MemoryView
 from agboss_memory.messages import Message, Summary, Tern, TernStatus
+from agboss_memory.notices import earlier_lines
 from agboss_memory.records import Record, replace
 
-RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task"]
+RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task", "file"]
 FENCES = ("summary", "recalled", "result", "conversation")
 """Tags between which text from a model or from elsewhere stands."""
 
@@ -32,12 +33,14 @@ class Row(Record):
         text: The text, with its line ends.
         tern: Number of the Tern it shows, or of the last Tern that a summary covers; 0 for others.
         summary: The summary it shows, None for others.
+        tokens: Tokens of a file that is sent, which is no text; None for others.
     """
 
     kind: RowKind
     text: str
     tern: int = 0
     summary: Summary | None = None
+    tokens: int | None = None
 
 
 def fence(tag: str, text: str, attributes: str = "") -> str:
@@ -67,12 +70,13 @@ def _reads_like_fence(text: str, start: int) -> bool:
 
 
 def turn_text(tern: Tern) -> str:
-    """A Tern as a ``Q:`` and an ``A:`` line; a Tern without a regular answer says so."""
+    """A Tern as a ``Q:`` and an ``A:`` line, with a line for each file; a Tern without a regular answer says so."""
     if tern.status is TernStatus.ANSWERED:
         answer = tern.answer
     else:
         answer = f"[{tern.status}] {tern.answer or tern.error}".rstrip()
-    return f"Q: {tern.task}\nA: {answer}\n"
+    files = "".join(f"{line}\n" for line in earlier_lines(tern.attachments))
+    return f"Q: {tern.task}\n{files}A: {answer}\n"
 
 
 def past_rows(view: MemoryView) -> list[Row]:

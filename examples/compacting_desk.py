@@ -93,10 +93,10 @@ async def converse(app: App) -> None:
 
 def show_view(view: WorkingMemory | None, task: str) -> None:
     """The message that the model reads: earlier turns as summaries, previous turns word by word, then the task."""
-    rows = [] if view is None else list(view.rows)
-    past = "".join(row.content for row in rows)
+    rows = [] if view is None else list(view.messages)
+    past = "".join(row.shown for row in rows)
     summaries = sum(row.type == "SUMMARY" for row in rows)
-    turns = [row.number for row in rows if row.type == "CHAT" and row.number > 0]
+    turns = [row.last_tern for row in rows if row.type == "CHAT" and row.last_tern]
     raw = f"turns {turns[0]}–{turns[-1]}" if len(turns) > 1 else f"turn {turns[0]}" if turns else "no earlier turn"
     kept = "the task alone" if not rows else f"{summaries} summar{'y' if summaries == 1 else 'ies'} and {raw}"
     print(dim(f"\n  The agent sees {kept}:"))

@@ -147,7 +147,7 @@ async def converse(app: App) -> None:
     if thread is not None:
         view = await app.memory.view(thread)
         print("\nwhat the agent sees of Ada's past at the next turn:")
-        print("".join(f"  │ {line}\n" for row in view.rows for line in row.content.rstrip("\n").split("\n")))
+        print("".join(f"  │ {line}\n" for row in view.messages for line in row.shown.rstrip("\n").split("\n")))
         print(f"thread: {thread}\n")
     result = await app.execute("What am I allergic to?", owner="bob")
     print(f"bob> What am I allergic to?\n     {result.answer}")

@@ -52,7 +52,7 @@ async def converse(app: App) -> None:
         print(f"{number}. {task}\n   {result.answer}")
     if thread is not None:
         view = await app.memory.view(thread)
-        shown = [row.number for row in view.rows if row.number > 0]
+        shown = [row.last_tern for row in view.messages if row.last_tern]
         print(f"\nthread: {thread}")
         print(f"The next turn will see turns {shown}; left out: {[(gap.first, gap.last) for gap in view.left_out]}")
 

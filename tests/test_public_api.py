@@ -11,6 +11,7 @@ CHANGELOG = Path(__file__).parents[1] / "CHANGELOG.md"
 RELEASED: dict[str, frozenset[str]] = {
     "agboss": frozenset(),
     "agboss_memory": frozenset(),
+    "agboss_memory.testing": frozenset(),
     "agboss.testing": frozenset(),
 }
 """Public names at the last release; nothing was released yet. A release brings this up to date."""

@@ -3,7 +3,7 @@
 from agboss.agents.loop import AgentAnswer, AgentJob, AgentView, Listener, ViewBuilder, run_agent, schemas
 from agboss.agents.memory_model import MeteredMemoryModel
 from agboss.agents.plan import AgentPlan, fill
-from agboss.agents.tools import BoundTool, as_text, bind_tool, capped, run_tool
+from agboss.agents.tools import BoundTool, as_text, bind_tool, fetch_tool, run_tool
 
 __all__ = [
     "AgentAnswer",
@@ -16,7 +16,7 @@ __all__ = [
     "ViewBuilder",
     "as_text",
     "bind_tool",
-    "capped",
+    "fetch_tool",
     "fill",
     "run_agent",
     "run_tool",

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
 from agboss.agents.plan import AgentPlan
-from agboss.agents.tools import run_tool
+from agboss.agents.tools import BoundTool, run_tool
 from agboss.components.tool import ToolContext
 from agboss.errors import OutputError
 from agboss.models.chat import LENGTH, ModelReply, ModelRequest, ToolSchema
 from agboss.models.meter import Meter
-from agboss_memory.messages import Message, ToolCall
+from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
 
 
 class AgentView(Record):
-    """What the model gets for one call: system text, and the past with the task."""
+    """What the model gets for one call: system text, the past with the task, and tools that only this view needs."""
 
     system: str
     messages: tuple[Message, ...]
+    tools: Mapping[str, BoundTool] = MappingProxyType({})
 
 
 class Listener(Protocol):
@@ -52,6 +54,7 @@ class AgentJob(Record):
     Attributes:
         plan: The agent.
         task: The task as it is stored in the agent's conversation.
+        attachments: Files that came with it.
         build_view: Gives the view for call number n, with the messages that the loop added so far.
         context: What tools may know.
         meter: Bounds and books all calls.
@@ -69,6 +72,7 @@ class AgentJob(Record):
     warn: Callable[[str], None]
     now: datetime
     log: list[Message]
+    attachments: tuple[AttachmentRecord, ...] = ()
     listener: Listener | None = None
 
 
@@ -82,24 +86,23 @@ class AgentAnswer(Record):
 async def run_agent(job: AgentJob) -> AgentAnswer:
     """Run the loop. Raises ModelError, LimitExceededError, OutputError and what the view builder raises."""
     name = job.plan.name
-    job.log.append(_said(job, role="user", content=job.task))
+    job.log.append(_said(job, role="user", content=job.task, attachments=job.attachments))
     begin = len(job.log)
     calls_left = job.plan.spec.max_tool_calls
-    offer = bool(job.plan.tools) and calls_left > 0
     call_index = 0
     corrected = False
     while True:
         added = tuple(job.log[begin:])
         view = await job.build_view(call_index, added)
-        reply = await _ask(job, view, offer)
+        tools = {**job.plan.tools, **view.tools} if calls_left > 0 else {}
+        reply = await _ask(job, view, tools)
         call_index += 1
-        if reply.tool_calls and offer:
+        if reply.tool_calls and tools:
             reply = replace(reply, tool_calls=distinct(reply.tool_calls, job.log[begin:]))
             job.log.append(_assistant(job, reply))
             calls_left -= len(reply.tool_calls)
-            await _run_tools(job, reply.tool_calls, calls_left)
+            await _run_tools(job, tools, reply.tool_calls, calls_left)
             if calls_left <= 0:
-                offer = False
                 job.warn(
                     f"agent {name!r} reached max_tool_calls={job.plan.spec.max_tool_calls}; one last call without tools"
                 )
@@ -133,13 +136,13 @@ def distinct(calls: tuple[ToolCall, ...], said: Sequence[Message]) -> tuple[Tool
     return tuple(found)
 
 
-async def _ask(job: AgentJob, view: AgentView, offer: bool) -> ModelReply:
+async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool]) -> ModelReply:
     plan = job.plan
     output = plan.spec.output
     listener = job.listener
     heard: Callable[[str], None] | None = None
     if listener is not None:
-        certain = not offer and output is None
+        certain = not tools and output is None
 
         def hear(piece: str) -> None:
             listener.text(plan.name, piece, certain)
@@ -150,7 +153,7 @@ async def _ask(job: AgentJob, view: AgentView, offer: bool) -> ModelReply:
         model=plan.model.spec.model,
         system=view.system,
         messages=view.messages,
-        tools=schemas(plan) if offer else (),
+        tools=schemas(tools),
         settings=plan.model.settings,
         output_schema=None if output is None else output.model_json_schema(),
         output_name="" if output is None else output.__name__,
@@ -159,9 +162,9 @@ async def _ask(job: AgentJob, view: AgentView, offer: bool) -> ModelReply:
     return await job.meter.generate(plan.model, plan.model.spec, request, plan.name)
 
 
-def schemas(plan: AgentPlan) -> tuple[ToolSchema, ...]:
+def schemas(tools: Mapping[str, BoundTool]) -> tuple[ToolSchema, ...]:
     """The tools as the model sees them."""
-    return tuple(tool.schema for tool in plan.tools.values())
+    return tuple(tool.schema for tool in tools.values())
 
 
 def _said(job: AgentJob, **fields: Any) -> Message:
@@ -196,14 +199,18 @@ def _json_part(text: str) -> str:
     return stripped
 
 
-async def _run_tools(job: AgentJob, calls: tuple[ToolCall, ...], calls_left: int) -> None:
+async def _run_tools(
+    job: AgentJob, tools: Mapping[str, BoundTool], calls: tuple[ToolCall, ...], calls_left: int
+) -> None:
     """Run the calls at the same time and log their results in the order of the calls.
 
     Calls above ``max_tool_calls`` are refused as text. When a limit forbids one, those that were allowed finish first.
     When the run is cancelled, the results of those that had finished are logged all the same.
     """
     allowed = len(calls) + min(calls_left, 0)
-    tasks = [asyncio.create_task(_run_call(job, call, position < allowed)) for position, call in enumerate(calls)]
+    tasks = [
+        asyncio.create_task(_run_call(job, tools, call, position < allowed)) for position, call in enumerate(calls)
+    ]
     try:
         await asyncio.wait(tasks)
     finally:
@@ -216,13 +223,13 @@ async def _run_tools(job: AgentJob, calls: tuple[ToolCall, ...], calls_left: int
             raise result
 
 
-async def _run_call(job: AgentJob, call: ToolCall, allowed: bool) -> Message:
+async def _run_call(job: AgentJob, tools: Mapping[str, BoundTool], call: ToolCall, allowed: bool) -> Message:
     name = job.plan.name
-    tool = job.plan.tools.get(call.name)
+    tool = tools.get(call.name)
     if not allowed:
         text, ok = f"Error: not run, the limit of {job.plan.spec.max_tool_calls} tool calls is reached.", False
     elif tool is None:
-        known = ", ".join(job.plan.tools)
+        known = ", ".join(tools)
         text, ok = f"Error: there is no tool {call.name!r}; the tools are: {known}", False
     else:
         job.meter.check_tool(tool.spec.name)

@@ -7,23 +7,26 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agboss.container import CURRENT
-from agboss.errors import AppStateError, OutputError
+from agboss.errors import AppStateError, CompactionError, OutputError
 from agboss.models import ModelHandle, ModelRequest
+from agboss.models.chat import LENGTH
 from agboss_memory.contract import MemoryModel
-from agboss_memory.messages import Message
+from agboss_memory.messages import Message, UsagePurpose
 
 
 class MeteredMemoryModel(MemoryModel):
     """A ``MemoryModel`` of one strategy.
 
     Args:
-        strategy: Name of the strategy; the caller in usage records.
+        strategy: Name of the strategy, or of the agent whose conversation it is; the caller in usage records.
         model: The model.
+        purpose: Why it is called.
     """
 
-    def __init__(self, strategy: str, model: ModelHandle) -> None:
+    def __init__(self, strategy: str, model: ModelHandle, purpose: UsagePurpose = "memory") -> None:
         self._strategy = strategy
         self._model = model
+        self._purpose: UsagePurpose = purpose
 
     async def generate(self, prompt: str, output: Any = None) -> Any:
         """Answer ``prompt`` as text, or as an instance of the pydantic model ``output``.
@@ -31,6 +34,7 @@ class MeteredMemoryModel(MemoryModel):
         Raises:
             AppStateError: Called outside a Tern.
             OutputError: The answer does not satisfy ``output``.
+            CompactionError: No call for memory is left in this Tern, or the model's answer was cut off.
         """
         scope = CURRENT.get()
         if scope is None:
@@ -47,10 +51,14 @@ class MeteredMemoryModel(MemoryModel):
             settings=self._model.settings,
             output_schema=None if model is None else model.model_json_schema(),
             output_name="" if model is None else model.__name__,
-            purpose="memory",
+            purpose=self._purpose,
         )
-        reply = await scope.meter.generate(self._model, self._model.spec, request, self._strategy)
+        scope.meter.take_memory_call(self._strategy)
+        reply = await scope.meter.generate(self._model, self._model.spec, request, f"{self._strategy}.{self._purpose}")
         if model is None:
+            if self._purpose == "compaction" and reply.finish_reason == LENGTH:
+                hint = "set max_tokens higher on the model, or name another summary_model"
+                raise CompactionError("compaction.cut-off", f"the summary for {self._strategy!r} was cut off", hint)
             return reply.text
         try:
             return model.model_validate_json(reply.text)

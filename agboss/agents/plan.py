@@ -8,8 +8,12 @@ from collections.abc import Callable, Mapping
 from agboss.agents.tools import BoundTool
 from agboss.components.agent import AgentSpec, PromptContext
 from agboss.models import ModelHandle
-from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
+from agboss_memory.attachments import PartContentReader
+from agboss_memory.config import AnyMemoryConfig
+from agboss_memory.contract import BaseMemoryStrategy, Budget, Reach, TokenCounter
+from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record
+from agboss_memory.strategies.turns import TurnMemory
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -26,6 +30,11 @@ class AgentPlan(Record):
         reach: How far the strategy reads, with ``None`` replaced by numbers.
         counter: Gives the token counter of its model.
         variables: Values of ``{name}`` placeholders.
+        config: Its memoryConfig, None = it has no conversation of its own.
+        shares_thread: Terns of other agents are part of its conversation.
+        summary_model: Id of the model that writes its summaries, or empty.
+        mapper: The last step before its model.
+        reader: Reads the bytes of files; None = the store's own.
     """
 
     spec: AgentSpec
@@ -36,6 +45,11 @@ class AgentPlan(Record):
     reach: Reach
     counter: Callable[[], TokenCounter]
     variables: Mapping[str, str]
+    mapper: LlmMessageMapper
+    reader: PartContentReader | None = None
+    config: AnyMemoryConfig | None = None
+    shares_thread: bool = False
+    summary_model: str = ""
 
     @property
     def name(self) -> str:
@@ -45,9 +59,7 @@ class AgentPlan(Record):
     @property
     def schema_texts(self) -> list[str]:
         """The tool schemas as text, for counting."""
-        return [
-            f"{tool.schema.name} {tool.schema.description} {tool.schema.parameters}" for tool in self.tools.values()
-        ]
+        return [tool.schema_text for tool in self.tools.values()]
 
     @property
     def reply_reserve(self) -> int:
@@ -56,6 +68,18 @@ class AgentPlan(Record):
             return self.model.spec.max_tokens
         window = self.model.window
         return 0 if window is None else min(4096, window // 8)
+
+    @property
+    def kind(self) -> str:
+        """The memoryConfig kind, ``turns`` for turn memory, else ``custom``."""
+        if self.config is not None:
+            return self.config.kind
+        return "turns" if isinstance(self.strategy, TurnMemory) else "custom"
+
+    @property
+    def budget(self) -> Budget:
+        """Window, reply reserve and counter: what a strategy has to go by."""
+        return Budget(window=self.model.window, reply_reserve=self.reply_reserve, counter=self.counter())
 
     def system_prompt(self, context: PromptContext) -> str:
         """The prompt with its placeholders filled; braces that name no variable are left alone."""

@@ -16,12 +16,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_mode
 from pydantic_core import PydanticSerializationError, to_json
 
 from agboss.components.agent import ToolUse
-from agboss.components.tool import ToolContext, ToolParameter, ToolSpec
+from agboss.components.tool import ToolContext, ToolParameter, ToolSpec, tool_spec
 from agboss.models.chat import ToolSchema
-from agboss_memory.records import Record
-
-MAX_RESULT_CHARS = 100_000
-"""Characters of any tool result that are kept, whatever a tool allows."""
+from agboss_memory.contract import ConversationLog
+from agboss_memory.records import Record, replace
+from agboss_memory.tool_results import capped, fetch_tool_result
 
 _ARGS_SECTION = re.compile(r"^\s*Args:\s*$", re.MULTILINE)
 _ARG_LINE = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
@@ -33,7 +32,7 @@ class BoundTool(Record):
     Attributes:
         spec: The declaration.
         schema: What the model sees.
-        limit: Characters of a result that are kept.
+        limit: Characters of a result that are kept; 0 or less = no limit of its own.
         arguments: Validates the model's arguments.
         target: Gives the function or method to call, with what the container fills already filled.
     """
@@ -43,6 +42,11 @@ class BoundTool(Record):
     limit: int
     arguments: TypeAdapter[Any]
     target: Callable[[], Callable[..., Any]]
+
+    @property
+    def schema_text(self) -> str:
+        """The schema as text, for counting."""
+        return f"{self.schema.name} {self.schema.description} {self.schema.parameters}"
 
 
 def bind_tool(use: ToolUse, target: Callable[[], Callable[..., Any]]) -> BoundTool:
@@ -55,10 +59,28 @@ def bind_tool(use: ToolUse, target: Callable[[], Callable[..., Any]]) -> BoundTo
     return BoundTool(
         spec=spec,
         schema=ToolSchema(name=spec.name, description=_summary(spec.description), parameters=parameters),
-        limit=min(own, MAX_RESULT_CHARS) if own > 0 else MAX_RESULT_CHARS,
+        limit=own,
         arguments=TypeAdapter(model),
         target=target,
     )
+
+
+@functools.cache
+def _fetching() -> BoundTool:
+    async def fetch_tool_result(id: str) -> str:
+        """The full text of an earlier tool result that is shown shortened.
+
+        Args:
+            id: The message id that stands in the shortened result, such as m-7.
+        """
+        raise NotImplementedError(id)  # ``fetch_tool`` puts the conversation's own in its place
+
+    return bind_tool(ToolUse(spec=tool_spec(fetch_tool_result, {})), lambda: fetch_tool_result)
+
+
+def fetch_tool(log: ConversationLog) -> BoundTool:
+    """``fetch_tool_result`` over one conversation."""
+    return replace(_fetching(), target=lambda: functools.partial(fetch_tool_result, log))
 
 
 async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tuple[str, bool]:
@@ -102,13 +124,6 @@ def as_text(result: Any) -> str:
         return to_json(result, fallback=str).decode()
     except PydanticSerializationError:  # lone surrogates have no UTF-8; as escapes they are kept
         return json.dumps(result, default=str)
-
-
-def capped(text: str, limit: int) -> str:
-    """The first ``limit`` characters, then a note that names the limit. Text of equal length is untouched."""
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[Result cut: the first {limit} of {len(text)} characters are shown.]"
 
 
 async def _call(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:

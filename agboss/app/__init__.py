@@ -1,9 +1,36 @@
 """From a decorated class to something that runs."""
 
-from agboss.app.app import App, create_app
-from agboss.app.memory import AppMemory, MemoryRow, WorkingMemory
-from agboss.app.streaming import RunStream
-from agboss.app.threads import AppThreads, Thread, ThreadExport
+from typing import TYPE_CHECKING
+
+from agboss_memory.later import later
+
+if TYPE_CHECKING:
+    from agboss.app.app import App, create_app
+    from agboss.app.memory import AppMemory
+    from agboss.app.streaming import RunStream
+    from agboss.app.threads import AppThreads, Thread, ThreadExport
+    from agboss.app.working_memory import MemoryRow, WorkingMemory
+else:
+    __getattr__ = later(
+        __name__,
+        {
+            "agboss.app.app": (
+                "App",
+                "create_app",
+            ),
+            "agboss.app.memory": ("AppMemory",),
+            "agboss.app.streaming": ("RunStream",),
+            "agboss.app.threads": (
+                "AppThreads",
+                "Thread",
+                "ThreadExport",
+            ),
+            "agboss.app.working_memory": (
+                "MemoryRow",
+                "WorkingMemory",
+            ),
+        },
+    )
 
 __all__ = [
     "App",

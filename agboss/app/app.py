@@ -6,7 +6,7 @@ import atexit
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any, Literal, Self, cast
@@ -20,13 +20,15 @@ from agboss.app.memory import AppMemory
 from agboss.app.request import RunArguments, make_request
 from agboss.app.streaming import RunStream, direct_agents
 from agboss.app.threads import AppThreads
-from agboss.components.injection import ProviderLike
+from agboss.components.injection import Provider, ProviderLike, provide, provide_class
 from agboss.components.workflow import as_providers
 from agboss.container import CURRENT
 from agboss.errors import AppStateError, InvalidInputError, NestedSyncError
 from agboss.models import ChatModel, ModelSource
 from agboss.run import RunResult
 from agboss.runner import run_tern
+from agboss_memory.attachments import Attachment
+from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.stores import Store, open_store
 
 logger = logging.getLogger("agboss")
@@ -45,6 +47,7 @@ def create_app(
     store: str | Store | None = None,
     providers: Sequence[ProviderLike] = (),
     models: Mapping[str, ChatModel] | ModelSource | None = None,
+    llm_message_mapper: LlmMessageMapper | type[LlmMessageMapper] | None = None,
     offline: bool = False,
     memory_work: MemoryWork = "inline",
     thread_policy: ThreadPolicy = "enqueue",
@@ -58,6 +61,8 @@ def create_app(
             ``sqlite:///.agboss/agboss.db``.
         providers: Replace the workflow's providers by key.
         models: Chat models by model id, or a source such as ``ScriptedModels()``.
+        llm_message_mapper: The last step before every model, as an object or as a class that the container builds;
+            None = one that ``providers`` binds to ``LlmMessageMapper``, else ``DefaultLlmMessageMapper``.
         offline: Replace every model and router by built-in ones; also ``AGBOSS_OFFLINE=1``.
         memory_work: ``inline`` returns after the memory work of a Tern, ``background`` at its commit.
         thread_policy: What a second Tern of a busy thread does: ``enqueue`` waits, ``reject`` raises ThreadBusyError.
@@ -69,7 +74,7 @@ def create_app(
         StoreUrlError: The store URL names no store.
     """
     off = offline or os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
-    replacing = as_providers("create_app", providers)
+    replacing = (*as_providers("create_app", providers), *_mapper_provider(llm_message_mapper))
     assembly = Assembly(declared(workflow), providers=replacing, offline=off)
     if memory_work not in ("inline", "background"):
         raise InvalidInputError("app.invalid", f"memory_work={memory_work!r}", "use 'inline' or 'background'")
@@ -91,6 +96,20 @@ def create_app(
             policy=thread_policy,
             queue_timeout=queue_timeout,
         ),
+    )
+
+
+def _mapper_provider(mapper: Any) -> tuple[Provider, ...]:
+    if mapper is None:
+        return ()
+    if isinstance(mapper, LlmMessageMapper):
+        return (provide(LlmMessageMapper, mapper),)
+    if isinstance(mapper, type) and issubclass(mapper, LlmMessageMapper):
+        return (provide_class(LlmMessageMapper, mapper),)
+    raise InvalidInputError(
+        "app.invalid",
+        f"llm_message_mapper={mapper!r:.80} is no mapper",
+        "pass a subclass of LlmMessageMapper, or one of it",
     )
 
 
@@ -180,6 +199,7 @@ class App:
         create_thread: bool = False,
         owner: str | None = None,
         idempotency_key: str | None = None,
+        attachments: Iterable[Attachment] = (),
         metadata: Mapping[str, Any] | None = None,
         timeout: float | None = None,
     ) -> RunResult:
@@ -192,6 +212,7 @@ class App:
             create_thread: Make ``thread`` when it does not exist.
             owner: Binds the thread to a user.
             idempotency_key: Makes the Tern exactly-once per owner: a repeat returns the stored result.
+            attachments: Files that come with the task; every agent that reads it gets those that its model takes.
             metadata: JSON-ready values kept with the Tern.
             timeout: Seconds from admission to answer; None = no bound.
 
@@ -207,6 +228,7 @@ class App:
             create_thread=create_thread,
             owner=owner,
             idempotency_key=idempotency_key,
+            attachments=attachments,
             metadata=metadata,
             timeout=timeout,
         )
@@ -223,6 +245,7 @@ class App:
         create_thread: bool = False,
         owner: str | None = None,
         idempotency_key: str | None = None,
+        attachments: Iterable[Attachment] = (),
         metadata: Mapping[str, Any] | None = None,
         timeout: float | None = None,
     ) -> RunStream:
@@ -236,6 +259,7 @@ class App:
             create_thread=create_thread,
             owner=owner,
             idempotency_key=idempotency_key,
+            attachments=attachments,
             metadata=metadata,
             timeout=timeout,
         )

@@ -10,6 +10,7 @@ from agboss.app.checks import check_agents, check_compaction, check_limits, chec
 from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.injection import Provider, buildable
+from agboss.components.keys import Dependency
 from agboss.components.metadata import component_of
 from agboss.components.model_provider import ModelProviderSpec
 from agboss.components.router import AnyRouter, RouterSpec
@@ -19,9 +20,14 @@ from agboss.components.workflow import WorkflowSpec
 from agboss.container import Checker, Root, merge
 from agboss.errors import AgbossError, AssemblyError
 from agboss.flow import compile_flow
+from agboss_memory.attachments import PartContentReader
+from agboss_memory.mapper import LlmMessageMapper
 
 MODEL_VARIABLE = "AGBOSS_MODEL"
 """Environment variable that overrides the model of every agent."""
+
+READ_SIDE = (LlmMessageMapper, PartContentReader)
+"""Keys under which a workflow may provide its own way of reading the log to a model; one object for the App."""
 
 OFFLINE_MODEL = "local:extractive"
 
@@ -121,6 +127,10 @@ class Assembly:
         for settings in (spec.settings or self.spec.defaults.router for spec in routers):
             model = (settings.model or self.spec.defaults.models.model) if isinstance(settings, LlmRouter) else None
             found += [model] if model is not None else []
+        for agent in self.agents():
+            config = None if agent.memory is None else agent.memory.config
+            name = getattr(config, "summary_model", None)
+            found += [ModelSpec(name)] if name else []
         compaction = self.compaction_model()
         return found if compaction is None else [*found, compaction]
 
@@ -132,6 +142,8 @@ class Assembly:
                 yield Root(label=use.name, dependencies=spec.dependencies)
             for tool in agent.tools:
                 yield _tool_root(agent.name, tool.spec)
+        for key in READ_SIDE:
+            yield Root(label="the App", dependencies=(Dependency(parameter="", key=key, optional=True),))
         for action in self.actions():
             spec = buildable(action.target, action.injectable)
             yield Root(

@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack
 from functools import cache, partial
 from typing import Any
 
+import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
+import agboss_memory.strategies as strategies
 from agboss.agents import AgentPlan, BoundTool, MeteredMemoryModel, bind_tool
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.fingerprint import fingerprint
@@ -21,12 +23,15 @@ from agboss.errors import RouterError
 from agboss.models import Caller, CallSettings, ModelCatalog, ModelHandle, ModelRequest, ModelSource, cost_of
 from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
-from agboss.routers import RouteByDecision, RouteOffline, RouteOption, build_router
+from agboss.routers import RouteOption
+from agboss_memory.attachments import PartContentReader
+from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, SummarizingWindowConfig
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
+from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper
 from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
-from agboss_memory.strategies import TurnMemory
+from agboss_memory.strategies.turns import TurnMemory
 from agboss_memory.tokens import counter_for
 
 
@@ -74,6 +79,8 @@ class Builder:
         self._memory_models: dict[tuple[str, Any], MemoryModel] = {}
         self._container = Container(assembly.providers, self._memory_model)
         self._strategies: dict[str, tuple[BaseMemoryStrategy, list[str]]] = {}
+        self._mapper: LlmMessageMapper = DefaultLlmMessageMapper()
+        self._reader: PartContentReader | None = None
 
     async def build(self) -> Built:
         """Open what providers open, build every object once, and decide everything that can be decided."""
@@ -82,6 +89,10 @@ class Builder:
         for provider, component in assembly.model_providers():
             made = self._container.get(provider.key)
             self._catalog.add_provider(component.name, made.model)
+        if LlmMessageMapper in assembly.providers:
+            self._mapper = self._container.get(LlmMessageMapper)
+        if PartContentReader in assembly.providers:
+            self._reader = self._container.get(PartContentReader)
         agents = {agent.name: self._agent(agent) for agent in assembly.agents()}
         reach = self._history_reach()
         plan = Plan(
@@ -99,7 +110,13 @@ class Builder:
             },
             actions={action.name: self._action(action) for action in assembly.actions()},
             strategies={
-                name: StrategyPlan(name=name, strategy=made, agents=tuple(users), updates=_updates(made))
+                name: StrategyPlan(
+                    name=name,
+                    strategy=made,
+                    agents=tuple(users),
+                    updates=_updates(made),
+                    own=next((user for user in users if agents[user].config is not None), None),
+                )
                 for name, (made, users) in self._strategies.items()
             },
             compaction=self._compaction(),
@@ -129,7 +146,13 @@ class Builder:
         handle = self._handle(Caller(kind="agent", name=spec.name, target=spec.target), model)
         limit = spec.history_limit if spec.history_limit is not None else self._assembly.spec.defaults.history.limit
         summaries = self._summaries(spec.history_summaries)
-        name, strategy = self._strategy(spec, limit, summaries)
+        config = None if spec.memory is None else spec.memory.config
+        writer: ModelHandle | None = None
+        if config is None:
+            name, strategy = self._strategy(spec, limit, summaries)
+        else:
+            writer = self._writer(spec, model, config)
+            name, strategy = config.kind, self._window_memory(spec, config, writer)
         reach = strategy.reach
         return AgentPlan(
             spec=spec,
@@ -144,7 +167,32 @@ class Builder:
             ),
             counter=cache(lambda: counter_for(model.name)),
             variables=self._assembly.spec.prompt_variables,
+            config=config,
+            shares_thread=spec.shares_thread,
+            summary_model="" if writer is None else writer.spec.model,
+            mapper=self._mapper,
+            reader=self._reader,
         )
+
+    def _writer(self, spec: AgentSpec, model: ModelSpec, config: AnyMemoryConfig) -> ModelHandle | None:
+        """The model that writes an agent's summaries; None for a kind without summaries."""
+        if not isinstance(config, AutoCompactConfig | SummarizingWindowConfig):
+            return None
+        own = ModelSpec(config.summary_model) if config.summary_model else model
+        caller = Caller(kind="compaction", name=spec.name, target=spec.target)
+        return self._handle(caller, own.model_copy(update={"max_tokens": None}))  # that is for answers
+
+    def _window_memory(
+        self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None
+    ) -> strategies.WindowStrategy:
+        """The strategy of a memoryConfig, one object per agent."""
+        model = None if writer is None else MeteredMemoryModel(spec.name, writer, purpose="compaction")
+        own = writer is not None and getattr(config, "summary_model", None)
+        strategy = strategies.strategy_for(
+            config, model, summary_window=writer.window if writer is not None and own else None
+        )
+        self._strategies[f"{config.kind} of {spec.name}"] = (strategy, [spec.name])
+        return strategy
 
     def _strategy(self, spec: AgentSpec, limit: int, summaries: int) -> tuple[str, BaseMemoryStrategy]:
         use = spec.strategy
@@ -230,18 +278,18 @@ class Builder:
         )
         calls_model = settings.kind in ("llm", "jev")
         if self._assembly.offline:
-            router = RouteOffline(finish=finish)
+            router = routers.RouteOffline(finish=finish)
             if calls_model:
                 self._notes.append(f"offline: router {spec.name!r} compares words instead of kind {settings.kind!r}")
                 calls_model = False
         else:
             ask = self._ask(caller, settings.model) if isinstance(settings, LlmRouter) and settings.model else None
             name_of = self._assembly.graph.names.__getitem__
-            router = build_router(settings, ask=ask, name=spec.name, name_of=_named(name_of), finish=finish)
+            router = routers.build_router(settings, ask=ask, name=spec.name, name_of=_named(name_of), finish=finish)
             close = getattr(router, "aclose", None)
             if close is not None:
                 self._stack.push_async_callback(close)
-            if self._source is None and isinstance(router, RouteByDecision):
+            if self._source is None and isinstance(router, routers.RouteByDecision):
                 self._decisions.append(router.open)
             if self._source is not None:
                 router = self._source.wrap_router(caller, settings.kind, router)
@@ -328,6 +376,9 @@ class Builder:
 
 
 def _updates(strategy: BaseMemoryStrategy) -> bool:
+    own = getattr(strategy, "config", None)
+    if isinstance(own, SummarizingWindowConfig):
+        return own.auto_summarize
     return type(strategy).update_memory is not BaseMemoryStrategy.update_memory
 
 

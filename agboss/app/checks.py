@@ -15,11 +15,12 @@ from agboss.components.boundary import FinishSpec, StartSpec
 from agboss.components.metadata import ComponentSpec
 from agboss.components.naming import describe
 from agboss.components.router import RouterSpec
-from agboss.components.settings import JevRouter, LlmRouter, ModelSpec, RulesRouter, model_id_problem
+from agboss.components.settings import IN_PROCESS, JevRouter, LlmRouter, ModelSpec, RulesRouter, model_id_problem
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AgbossError, DeclarationError
 from agboss.flow import Graph, Node
 from agboss.models import has_price
+from agboss_memory.tool_results import FETCH_TOOL_RESULT
 
 ModelOf = Callable[[AgentSpec], ModelSpec | None]
 
@@ -32,6 +33,7 @@ def check_agents(
     for agent in agents:
         found += _check_model(f"agent {agent.name!r}", model_of(agent), prefixes)
         found += _check_tools(agent)
+        found += _check_memory(agent)
         found += _check_prompt(agent, spec.prompt_variables)
         found += _check_summaries(spec, f"agent {agent.name!r}: history_summaries", agent.history_summaries)
     found += _check_strategies(agents)
@@ -54,6 +56,9 @@ def _check_model(owner: str, spec: ModelSpec | None, prefixes: tuple[str, ...]) 
         hint = "set model= on the component, or defaults.models.model"
         return [DeclarationError("model.missing", f"{owner} has no model", hint)]
     problem = model_id_problem(spec, prefixes)
+    if not problem and spec.accepts and spec.provider in IN_PROCESS:
+        text = f"{owner}: accepts={spec.accepts!r}, and model {spec.model!r} takes no files"
+        return [DeclarationError("model.no-files", text, "leave accepts= out, or use a provider's model")]
     if not problem:
         return []
     text, _, hint = problem.partition("; ")
@@ -80,10 +85,40 @@ def _check_tools(agent: AgentSpec) -> list[AgbossError]:
     found: list[AgbossError] = []
     for use in agent.tools:
         name = use.spec.name
+        if name == FETCH_TOOL_RESULT:
+            text = f"agent {agent.name!r} has a tool named {name!r}: {describe(use.spec.target)}"
+            hint = "the framework offers a tool of this name; give yours another name="
+            found.append(DeclarationError("assembly.reserved-tool", text, hint))
         if name in seen:
             text = f"agent {agent.name!r} has two tools named {name!r}: {seen[name]} and {describe(use.spec.target)}"
             found.append(DeclarationError("assembly.duplicate-tool", text, "give one of them another name="))
         seen[name] = describe(use.spec.target)
+    return found
+
+
+def _check_memory(agent: AgentSpec) -> list[AgbossError]:
+    """A memoryConfig that is none, and settings beside it that would have no effect."""
+    label, memory = f"agent {agent.name!r}", agent.memory
+    if memory is None:
+        if not agent.shares_thread:
+            return []
+        hint = "name a memory_config; without one the agent sees all Terns of the thread anyway"
+        return [DeclarationError("memory.no-config", f"{label}: shares_thread=True without a memory_config", hint)]
+    found: list[AgbossError] = []
+    if memory.problem is not None:
+        problem = memory.problem
+        error = DeclarationError("memory.bad-config", f"{label}: {problem.message}", problem.hint, **problem.data)
+        error.__cause__ = problem.__cause__
+        found.append(error)
+    if agent.strategy is not None:
+        text = f"{label} names both memory_strategy={agent.strategy.name} and memory_config"
+        found.append(DeclarationError("memory.two-kinds", text, "name one of them"))
+    for setting in ("history_limit", "history_summaries"):
+        value = getattr(agent, setting)
+        if value is not None:
+            text = f"{label}: {setting}={value} has no effect beside memory_config"
+            hint = f"remove {setting}; memory_config says what the agent sees"
+            found.append(DeclarationError("memory.no-effect", text, hint))
     return found
 
 

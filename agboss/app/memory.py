@@ -2,78 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from agboss.agents import AgentPlan
+from agboss.app.past import past_conversation, past_tern, past_window
 from agboss.app.request import check_id
+from agboss.app.working_memory import WorkingMemory, working_memory
+from agboss.components.agent import PromptContext
 from agboss.container import CURRENT, TernScope
+from agboss.conversing import PreviewConversation, RunningConversation
 from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.models.meter import Meter
 from agboss.queue import thread_line
 from agboss.run import LiveTern
 from agboss.runtime import Runtime, spent_today
-from agboss.tern import ContextRequest, build_context, compact_block
+from agboss.tern import ContextRequest, book_rest, build_context, compact_block
 from agboss.units import new_id
 from agboss_memory.compaction import PER_TERN, plan_blocks
-from agboss_memory.contract import CompressReport, LeftOut, MemoryView, utc_now
+from agboss_memory.config import AnyMemoryConfig, parse_memory_config
+from agboss_memory.contract import CompressReport, MemoryContext, utc_now
 from agboss_memory.messages import Block, Summary
-from agboss_memory.records import Record, field, replace
-from agboss_memory.render import Row, past_rows
+from agboss_memory.records import replace
+from agboss_memory.replay import WhatIf, what_if
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
-from agboss_memory.tokens import count_async, load_counter
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
-
-
-class MemoryRow(Record):
-    """One row of the next view.
-
-    Attributes:
-        type: ``CHAT``, ``TOOL_CALL``, ``TOOL_RESULT`` or ``SUMMARY``.
-        role: system, user or assistant.
-        number: Number of the Tern, or of the last Tern that a summary covers; -1 for the system prompt, 0 for headings.
-        tokens: Tokens of the text.
-        content: The text as the model reads it.
-        state: ``live`` or ``summary``.
-    """
-
-    type: Literal["CHAT", "TOOL_CALL", "TOOL_RESULT", "SUMMARY"]
-    role: str
-    number: int
-    tokens: int
-    content: str
-    state: Literal["live", "summary"] = "live"
-
-
-class WorkingMemory(Record):
-    """What an agent will see at the thread's next Tern, the task left out.
-
-    Attributes:
-        thread: Id of the thread.
-        agent: Name of the agent.
-        kind: ``turns`` for turn memory, else the class name of the strategy.
-        config: The numbers that shape it.
-        system_prompt: The system text.
-        system_prompt_tokens: Tokens of it.
-        rows: The view, in the order in which the model reads it.
-        left_out: Ranges of turns that it shows neither raw nor in a summary, with the reason.
-        total_tokens: Tokens of system text and rows.
-        token_counter: Name of the counter.
-        context_window: The model's window in tokens, None when unknown.
-    """
-
-    thread: str
-    agent: str
-    kind: str
-    config: dict[str, Any] = field(default_factory=dict[str, Any])
-    system_prompt: str = ""
-    system_prompt_tokens: int = 0
-    rows: tuple[MemoryRow, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    total_tokens: int = 0
-    token_counter: str = ""
-    context_window: int | None = None
 
 
 class AppMemory:
@@ -83,103 +38,197 @@ class AppMemory:
         self._lifecycle = lifecycle
 
     async def view(self, thread: str, agent: str | None = None, *, owner: str | None = None) -> WorkingMemory:
-        """What ``agent`` will see next; ``agent`` may be left out when there is one.
+        """What ``agent`` will see next, the task left out; ``agent`` may be left out when there is one.
 
         Raises:
             UnknownThreadError: No such thread, or one of another owner.
             InvalidInputError: The agent is unknown, or there are several and none was named.
             StrategyError: The agent's strategy failed.
         """
+        return await self.explain(thread, agent, owner=owner)
+
+    async def explain(
+        self, thread: str, agent: str | None = None, *, tern: int | None = None, call: int = 0, owner: str | None = None
+    ) -> WorkingMemory:
+        """What ``agent`` sees and why: each message, summary and stub with its reason, and what was left out.
+
+        Args:
+            thread: The thread.
+            agent: Name of the agent; may be left out when there is one.
+            tern: The Tern whose view is asked for, made anew from the log; None = the next one.
+            call: Which call of the model within that Tern, from 0; for agents with a memoryConfig.
+            owner: Who asks.
+
+        Raises:
+            InvalidInputError: Also for a Tern or call that never was.
+            Further errors as ``view``.
+        """
         runtime = await self._lifecycle.runtime()
         plan = self._agent(runtime, agent)
         state = await self._state(runtime, thread, owner)
-        built = await build_context(
-            ContextRequest(
-                agent=plan,
-                thread=thread,
-                owner=state.info.owner,
-                tern=state.info.terns + 1,
-                task="",
-                now=utc_now(),
-                window=state.window,
-                conversation=await self._conversation(runtime, state, plan),
-                counter=plan.counter(),
-            )
-        )
-        counter = plan.counter()
-        rows = _rows(built.view)
-        await load_counter(counter)
-        counts = await count_async(counter, [built.system, *(row.text for row in rows)])
-        return WorkingMemory(
+        past = None if tern is None else await past_tern(runtime.store, state, tern)
+        window = state.window if past is None else await past_window(runtime.store, state, runtime.plan, past)
+        log: PreviewConversation | None = None
+        if plan.config is not None and past is not None:
+            log = await past_conversation(runtime.store, state, plan, past, call)
+        elif plan.config is not None:
+            log = PreviewConversation(runtime.store, state.key, plan.name)
+        task, attachments = ("", ()) if past is None else (past.task, past.attachments)
+        request = ContextRequest(
+            agent=plan,
             thread=thread,
-            agent=plan.name,
-            kind=plan.strategy_name,
-            config={"turns": plan.reach.terns, "summaries": plan.reach.summaries, "messages": plan.reach.messages},
-            system_prompt=built.system,
-            system_prompt_tokens=counts[0],
-            rows=tuple(_memory_row(row, tokens) for row, tokens in zip(rows, counts[1:], strict=True)),
-            left_out=left_out(built.view, state.info.terns),
-            total_tokens=sum(counts),
-            token_counter=counter.name,
-            context_window=plan.model.window,
+            owner=state.info.owner,
+            tern=state.info.terns + 1 if past is None else past.number,
+            task=task,
+            now=utc_now() if past is None else past.started_at,
+            window=window,
+            conversation=() if log is not None else await self._conversation(runtime, state, plan),
+            call_index=1,  # so that no kind summarises while it is looked at
+            counter=plan.counter(),
+            attachments=attachments,
+            files=runtime.store.files,
+            log=log,
         )
+        return await working_memory(plan, request, state, await build_context(request))
 
-    async def compact(self, thread: str, *, owner: str | None = None) -> CompressReport:
-        """Catch up: summarise every block that is due or was skipped, oldest first.
+    async def what_if(
+        self,
+        thread: str,
+        config: AnyMemoryConfig | Mapping[str, Any] | str,
+        agent: str | None = None,
+        *,
+        last: int = 1000,
+        owner: str | None = None,
+    ) -> WhatIf:
+        """What the calls of an agent's model would have read under another memoryConfig. No model is called.
+
+        Args:
+            thread: The thread.
+            config: The memoryConfig as model, dict or JSON.
+            agent: Name of the agent; may be left out when there is one.
+            last: Newest messages of its conversation that are replayed, from a user message on; default 1000.
+            owner: Who asks.
 
         Raises:
-            CompactionError: A block failed; what was written before stays.
+            UnknownThreadError: No such thread, or one of another owner.
+            InvalidInputError: The configuration is none, or the agent is unknown.
+            StrategyError: A request could not be made to fit the window.
+        """
+        config = parse_memory_config(config)
+        runtime = await self._lifecycle.runtime()
+        plan = self._agent(runtime, agent)
+        state = await self._state(runtime, thread, owner)
+        messages = await runtime.store.messages(state.key, MessagePage(agent=plan.name, limit=last))
+        start = next((place for place, one in enumerate(messages) if one.role == "user"), len(messages))
+        prompt = PromptContext(thread_id=thread, owner=state.info.owner, tern=state.info.terns + 1, now=utc_now())
+        return await what_if(
+            messages[start:],
+            config,
+            counter=plan.counter(),
+            window=plan.model.window,
+            system=plan.system_prompt(prompt),
+            schemas=plan.schema_texts,
+            reply_reserve=plan.reply_reserve,
+        )
+
+    async def compact(self, thread: str, agent: str | None = None, *, owner: str | None = None) -> CompressReport:
+        """Summarise now: what the agent's kind has to summarise; for turn memory every due and skipped block.
+
+        Args:
+            thread: The thread.
+            agent: Name of the agent; may be left out when there is one, or when none has a memory_config.
+            owner: Who asks.
+
+        Raises:
+            CompactionError: The summariser failed; what was written before stays.
             ThreadBusyError: A Tern is running in the thread.
             UnknownThreadError: No such thread, or one of another owner.
+            InvalidInputError: The agent is unknown, or there are several and none was named.
         """
         runtime = await self._lifecycle.runtime(models=True)
-        plan = runtime.plan.compaction
+        reader = self._reader(runtime, agent)
         await self._lock(runtime, thread)
         try:
             state = await self._idle(runtime, thread, owner)
-            if plan is None:
-                return CompressReport()
             live = await self._carrier(runtime, state)
-            written: list[Summary] = []
             token = CURRENT.set(TernScope(thread_id=thread, meter=live.meter))
             try:
-                while blocks := await self._catch_up(runtime, state, plan.every):
-                    made = [await compact_block(live, runtime.windows, plan, block) for block in blocks]
-                    written.extend(summary for summary, _ in made)
+                if reader is not None and reader.config is not None:
+                    return await self._compress(live, reader)
+                report = await self._catch_up(runtime, state, live)
+                for custom in _custom(runtime, reader):
+                    report = _together(report, await self._compress(live, custom))
+                return report
             finally:
                 CURRENT.reset(token)
                 runtime.windows.drop(thread)
+                await book_rest(live)
         finally:
             runtime.queue.leave(thread_line(thread))
+
+    async def _compress(self, live: LiveTern, agent: AgentPlan) -> CompressReport:
+        own = agent.config is not None
+        return await agent.strategy.compress(
+            MemoryContext(
+                thread_id=live.thread,
+                owner=live.owner,
+                agent=agent.name,
+                now=live.started_at,
+                history=live.window.terns[-agent.reach.terns :] if agent.reach.terns else (),
+                summaries=live.window.summaries,
+                budget=agent.budget,
+                log=RunningConversation(live, agent, recorded=True) if own else None,
+            )
+        )
+
+    async def _catch_up(self, runtime: Runtime, state: ThreadState, live: LiveTern) -> CompressReport:
+        plan = runtime.plan.compaction
+        if plan is None:
+            return CompressReport()
+        written: list[Summary] = []
+        while blocks := await self._open_blocks(runtime, state, plan.every):
+            made = [await compact_block(live, runtime.windows, plan, block) for block in blocks]
+            written.extend(summary for summary, _ in made)
         turns = sum(summary.last - summary.first + 1 for summary in written)
         return CompressReport(compressed_messages=turns, summaries=tuple(written))
 
-    async def undo(self, thread: str, *, owner: str | None = None) -> Summary | None:
-        """Retire the newest active summary; its turns show raw again within the limits. None when there is none.
+    async def undo(
+        self, thread: str, agent: str | None = None, *, summary: int | None = None, owner: str | None = None
+    ) -> Summary | None:
+        """Retire a summary: what it stood for is seen again, within the limits. None when there is none to retire.
+
+        Args:
+            thread: The thread.
+            agent: Name of the agent; may be left out when there is one, or when none has a memory_config.
+            summary: Id of the summary; None = the newest active one.
+            owner: Who asks.
 
         Raises:
             ThreadBusyError: A Tern is running in the thread.
             UnknownThreadError: No such thread, or one of another owner.
         """
         runtime = await self._lifecycle.runtime()
+        reader = self._reader(runtime, agent)
         await self._lock(runtime, thread)
         try:
             state = await self._idle(runtime, thread, owner)
-            active = await runtime.store.summaries(state.key)
-            if not active:
-                return None
-            return await runtime.store.retire(state.key, active[-1].id, utc_now())
+            active = await runtime.store.summaries(state.key, _whose(reader))
+            wanted = [one for one in active if summary is None or one.id == summary]
+            return await runtime.store.retire(state.key, wanted[-1].id, utc_now()) if wanted else None
         finally:
             runtime.windows.drop(thread)
             runtime.queue.leave(thread_line(thread))
 
     async def summaries(
-        self, thread: str, *, owner: str | None = None, all_states: bool = False
+        self, thread: str, agent: str | None = None, *, owner: str | None = None, all_states: bool = False
     ) -> tuple[Summary, ...]:
-        """The thread's summaries, oldest range first; ``all_states`` = also retired and superseded ones."""
+        """Summaries of the thread, or of an agent's own conversation, oldest range first.
+
+        ``all_states`` = also retired and superseded ones.
+        """
         runtime = await self._lifecycle.runtime()
         state = await self._state(runtime, thread, owner)
-        return await runtime.store.summaries(state.key, all_states=all_states)
+        return await runtime.store.summaries(state.key, _whose(self._reader(runtime, agent)), all_states=all_states)
 
     async def _idle(self, runtime: Runtime, thread: str, owner: str | None) -> ThreadState:
         """The thread, in which no process runs a Tern. Raises ThreadBusyError."""
@@ -194,7 +243,7 @@ class AppMemory:
             raise _busy(thread)
         await runtime.queue.enter(thread_line(thread), runtime.queue_timeout)
 
-    async def _catch_up(self, runtime: Runtime, state: ThreadState, every: int) -> tuple[Block, ...]:
+    async def _open_blocks(self, runtime: Runtime, state: ThreadState, every: int) -> tuple[Block, ...]:
         """Blocks to summarise now: due and skipped ones, then those that were never planned."""
         known = await runtime.store.blocks(state.key, ("due", "skipped"), PER_TERN)
         if known:
@@ -234,10 +283,16 @@ class AppMemory:
             meter=Meter(runtime.plan.limits, runtime.plan.cost_of, prefix=prefix),
         )
         live.meter.warn = live.warn
+        live.meter.memory_calls = None  # a person asked for it
         day = await spent_today(runtime, live.started_at.date().isoformat())
         if day is not None:
             live.meter.bound_by(day)
         return live
+
+    def _reader(self, runtime: Runtime, agent: str | None) -> AgentPlan | None:
+        """The agent that is meant; None = the thread, when no agent keeps a conversation of its own."""
+        own = any(one.config is not None for one in runtime.plan.agents.values())
+        return self._agent(runtime, agent) if agent is not None or own else None
 
     def _agent(self, runtime: Runtime, agent: str | None) -> AgentPlan:
         agents = runtime.plan.agents
@@ -253,46 +308,22 @@ def _busy(thread: str) -> ThreadBusyError:
     return ThreadBusyError("run.thread-busy", f"a Tern is running in thread {thread!r}", "wait for it, or cancel it")
 
 
-def left_out(view: MemoryView, terns: int) -> tuple[LeftOut, ...]:
-    """Ranges of turns 1..``terns`` that the view shows neither raw nor in a summary, oldest first.
-
-    What the view names itself keeps its reason; the rest is beyond the reach of the strategy.
-    """
-    shown = {tern.number for tern in view.history}
-    for summary in view.summaries:
-        shown.update(range(summary.first, summary.last + 1))
-    reasons = {
-        number: named.reason
-        for named in view.left_out
-        if named.unit == "turns"
-        for number in range(max(named.first, 1), min(named.last, terns) + 1)
-    }
-    gaps: list[LeftOut] = []
-    for number in range(1, terns + 1):
-        if number in shown:
-            continue
-        reason = reasons.get(number, "beyond_reach")
-        if gaps and gaps[-1].last == number - 1 and gaps[-1].reason == reason:
-            gaps[-1] = replace(gaps[-1], last=number)
-        else:
-            gaps.append(LeftOut(first=number, last=number, reason=reason))
-    return tuple(gaps)
+def _custom(runtime: Runtime, reader: AgentPlan | None) -> list[AgentPlan]:
+    """One agent of every strategy of the user's that is meant."""
+    agents = runtime.plan.agents.values() if reader is None else (reader,)
+    return list({id(agent.strategy): agent for agent in agents if agent.kind == "custom"}.values())
 
 
-def _rows(view: MemoryView) -> list[Row]:
-    if view.messages is None:
-        return past_rows(view)
-    messages = [Row(kind="turn", text=message.content, tern=message.tern) for message in view.messages]
-    return [*messages, *past_rows(MemoryView(recalled=view.recalled))]
-
-
-def _memory_row(row: Row, tokens: int) -> MemoryRow:
-    summary = row.kind == "summary"
-    return MemoryRow(
-        type="SUMMARY" if summary else "CHAT",
-        role="user",
-        number=row.tern,
-        tokens=tokens,
-        content=row.text,
-        state="summary" if summary else "live",
+def _together(one: CompressReport, other: CompressReport) -> CompressReport:
+    return replace(
+        one,
+        compressed_messages=one.compressed_messages + other.compressed_messages,
+        summaries=(*one.summaries, *other.summaries),
+        compressed_results=one.compressed_results + other.compressed_results,
+        usage=(*one.usage, *other.usage),
     )
+
+
+def _whose(agent: AgentPlan | None) -> str:
+    """The conversation whose summaries an agent reads; empty = the thread's."""
+    return "" if agent is None or agent.config is None else agent.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +16,7 @@ from agboss.errors import InvalidInputError
 from agboss.flow import Graph
 from agboss.runtime import RunRequest
 from agboss.units import new_id
+from agboss_memory.attachments import Attachment
 from agboss_memory.records import Record
 
 LONGEST_ID = 512
@@ -29,6 +30,7 @@ class RunArguments(Record):
     create_thread: bool = False
     owner: str | None = None
     idempotency_key: str | None = None
+    attachments: Iterable[Attachment] = ()
     metadata: Mapping[str, Any] | None = None
     timeout: float | None = None
 
@@ -51,7 +53,23 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
         value=value,
         task=_task(spec, value),
         metadata=_metadata_json(arguments.metadata),
+        attachments=_attachments(arguments.attachments),
         timeout=arguments.timeout,
+    )
+
+
+def _attachments(given: Any) -> tuple[Attachment, ...]:
+    if given == ():
+        return ()
+    what = f"attachments is a {type(given).__name__}"
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        files = tuple(cast("Iterable[object]", given))
+        wrong = next((item for item in files if not isinstance(item, Attachment)), None)
+        if wrong is None:
+            return cast("tuple[Attachment, ...]", files)
+        what = f"attachments holds {wrong!r:.80}"
+    raise InvalidInputError(
+        "run.bad-attachments", what, "pass a list of Attachment.from_path(...) and Attachment.from_bytes(...)"
     )
 
 

@@ -22,9 +22,11 @@ from agboss.components.metadata import (
 from agboss.components.naming import component_name, describe
 from agboss.components.settings import ModelSpec, SpecLike, Thinking
 from agboss.components.tool import ToolRef, ToolSpec, tool_spec
-from agboss.errors import DeclarationError
+from agboss.errors import DeclarationError, InvalidInputError
+from agboss_memory.config import AnyMemoryConfig, parse_memory_config
 from agboss_memory.contract import BaseMemoryStrategy
-from agboss_memory.records import Record, field
+from agboss_memory.records import Record
+from agboss_memory.tool_results import FETCH_TOOL_RESULT, fetch_tool_result
 
 C = TypeVar("C", bound=type[Any])
 
@@ -52,6 +54,7 @@ class PromptContext(Record):
 Prompt: TypeAlias = "str | Callable[[PromptContext], str]"
 ModelLike: TypeAlias = "ModelSpec | str | Mapping[str, Any]"
 StrategyLike: TypeAlias = "type[BaseMemoryStrategy] | BaseMemoryStrategy"
+MemoryConfigLike: TypeAlias = "AnyMemoryConfig | Mapping[str, Any] | str"
 
 
 class ToolUse(Record):
@@ -70,6 +73,13 @@ class StrategyUse(Record):
     injectable: InjectableSpec = InjectableSpec(dependencies=())
 
 
+class MemoryUse(Record):
+    """The ``memory_config`` that an agent names: the configuration, or why it is none."""
+
+    config: AnyMemoryConfig | None = None
+    problem: InvalidInputError | None = None
+
+
 class AgentSpec(ComponentSpec):
     """An agent as declared; None means inherited from the workflow's defaults."""
 
@@ -82,10 +92,13 @@ class AgentSpec(ComponentSpec):
     history_limit: int | None = None
     history_summaries: int | None = None
     strategy: StrategyUse | None = None
+    memory: MemoryUse | None = None
+    shares_thread: bool = False
+    fetches: bool = False
     input: type[BaseModel] | None = None
     output: type[BaseModel] | None = None
     max_tool_calls: int = 8
-    examples: tuple[str, ...] = field(default=())
+    examples: tuple[str, ...] = ()
 
 
 _COUNT = "use a whole number, 0 or more"
@@ -107,6 +120,8 @@ def agent(
     history_limit: int | None = None,
     history_summaries: int | None = None,
     memory_strategy: StrategyLike | None = None,
+    memory_config: MemoryConfigLike | None = None,
+    shares_thread: bool = False,
     input: type[BaseModel] | None = None,
     output: type[BaseModel] | None = None,
     max_tool_calls: int = 8,
@@ -126,6 +141,8 @@ def agent(
     history_limit: int | None = None,
     history_summaries: int | None = None,
     memory_strategy: StrategyLike | None = None,
+    memory_config: MemoryConfigLike | None = None,
+    shares_thread: bool = False,
     input: type[BaseModel] | None = None,
     output: type[BaseModel] | None = None,
     max_tool_calls: int = 8,
@@ -141,10 +158,13 @@ def agent(
         model: ``ModelSpec``, id or dict. Default: ``defaults.models.model``.
         thinking: Overrides the model's reasoning effort.
         temperature: Overrides the model's temperature.
-        tools: Tool classes, functions or ``ToolRef``.
+        tools: Tool classes, functions or ``ToolRef``; ``"fetch_tool_result"`` is allowed, and added by itself when needed.
         history_limit: Last Terns shown raw, in turns; 0 = none. Default: ``defaults.history.limit``.
         history_summaries: Latest summaries shown; 0 = none. Default: ``defaults.history.summaries``.
         memory_strategy: A ``BaseMemoryStrategy`` class or instance. Default: turn memory.
+        memory_config: Window memory instead: a configuration as model, dict or JSON text.
+        shares_thread: With ``memory_config``: Terns in which only other agents spoke are part of the conversation, as
+            question and answer.
         input: Pydantic model of what the node before gives.
         output: Pydantic model of the answer.
         max_tool_calls: Tool calls within one Tern, default 8; past it one last call without tools is made.
@@ -168,10 +188,13 @@ def agent(
                 model=_model(label, model),
                 thinking=_model(label, {"model": "x:x", "thinking": thinking}) and thinking,
                 temperature=temperature,
-                tools=tuple(_tool_use(item, names) for item in tools),
+                tools=tuple(_tool_use(item, names) for item in tools if not _is_fetch(item)),
                 history_limit=history_limit,
                 history_summaries=history_summaries,
                 strategy=None if memory_strategy is None else strategy_use(label, memory_strategy, names),
+                memory=None if memory_config is None else _memory_use(memory_config),
+                shares_thread=shares_thread,
+                fetches=any(map(_is_fetch, tools)),
                 input=input,
                 output=output,
                 max_tool_calls=max_tool_calls,
@@ -204,6 +227,17 @@ def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec
         return _MODEL.validate_python(model)
     except ValidationError as error:
         raise settings_error(label, error) from error
+
+
+def _memory_use(config: MemoryConfigLike) -> MemoryUse:
+    try:
+        return MemoryUse(config=parse_memory_config(config))
+    except InvalidInputError as error:  # told with all other problems of the workflow
+        return MemoryUse(problem=error)
+
+
+def _is_fetch(item: Any) -> bool:
+    return item == FETCH_TOOL_RESULT or item is fetch_tool_result
 
 
 def _tool_use(item: Any, names: Mapping[str, Any]) -> ToolUse:

@@ -8,9 +8,13 @@ from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 Thinking: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
+FILE_KINDS = ("image", "document", "audio", "video")
+IN_PROCESS = ("embedded", "local")
+"""Providers whose models run in this process; they take no files."""
+
 PROVIDERS = ("openai", "anthropic", "google", "openrouter", "ollama", "openai-compatible", "embedded", "local")
 
 BLOCK_VARIABLE = "AGBOSS_BLOCK_MODELS"
@@ -54,7 +58,9 @@ class ModelSpec(Settings):
         temperature: Sampling temperature; None = ``defaults.models``, then the provider's default.
         max_tokens: Longest answer in tokens; None = the provider's default.
         context_window: Window in tokens; None = the model library's profile, else unknown.
-        accepts: Kinds of media the model takes (``image``, ``document``, ``audio``); empty = the known profile.
+        accepts: Files that the model takes: kinds (``image``, ``document``, ``audio``, ``video``) or media types such
+            as ``image/tiff``; empty = the profile that the model library has of OpenAI, Anthropic and Google models,
+            none for others.
         price: ``Price``, ``"free"``, or None = the provider's own figure, then the price table.
         base_url: Address of an OpenAI-compatible server (``openai-compatible:`` and ``ollama:`` only).
     """
@@ -67,6 +73,14 @@ class ModelSpec(Settings):
     accepts: tuple[str, ...] = ()
     price: Price | Literal["free"] | None = None
     base_url: str | None = None
+
+    @field_validator("accepts")
+    @classmethod
+    def _known_kinds(cls, accepts: tuple[str, ...]) -> tuple[str, ...]:
+        for kind in accepts:
+            if kind not in FILE_KINDS and "/" not in kind:
+                raise ValueError(f"{kind!r} is no kind of file; use {', '.join(FILE_KINDS)} or a media type")
+        return accepts
 
     def __init__(self, model: str = _NOT_GIVEN, **settings: Any) -> None:
         # pydantic validates dicts through here too: one without the id must become an error that names the field

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from agboss.components.settings import Thinking
 from agboss_memory.messages import Message, ThinkingPart, ToolCall, UsagePurpose
+from agboss_memory.notices import part_line
 from agboss_memory.records import Record
 
 
@@ -41,6 +42,7 @@ class ModelRequest(Record):
         model: Model id as configured.
         system: The system prompt; empty = none.
         messages: The view: user, assistant and tool messages, valid for any provider (calls and results paired).
+            Files are in ``media`` of their message, behind its text.
         tools: Tools on offer.
         settings: Temperature, length, thinking.
         output_schema: JSON Schema that the answer's text must satisfy, or None for free text.
@@ -62,11 +64,12 @@ class ModelRequest(Record):
 
     @property
     def text(self) -> str:
-        """Everything that the model would read, as one string."""
+        """Everything that the model would read, as one string; a file as a line with its name, type and size."""
         parts = [self.system]
         for message in self.messages:
             parts.append(message.content)
             parts.extend(f"{call.name}({call.arguments})" for call in message.tool_calls)
+            parts.extend(part_line(part) for part in message.media)
         return "\n".join(part for part in parts if part)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from agboss.errors import LimitExceededError, ModelError
+from agboss.errors import CompactionError, LimitExceededError, ModelError
 from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss_memory.messages import UsageRecord
 from agboss_memory.records import Struct
@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_STEPS = 100
 """Nodes that one Tern may run when ``limits.per_run.steps`` is not set."""
+
+MEMORY_CALLS = 4
+"""Model calls that all memory work of one Tern may make together; what a person asks for has no bound."""
 
 CostOf = Callable[["ModelSpec", ModelUsage], "tuple[Decimal | None, UsageSource]"]
 _MICRO = Decimal(1_000_000)
@@ -59,6 +62,7 @@ class Meter:
         self._tally = _Tally()
         self._unknown: set[str] = set()
         self._taken = 0
+        self.memory_calls: int | None = MEMORY_CALLS
         self.booked: list[BookedUsage] = []
 
     @property
@@ -91,6 +95,18 @@ class Meter:
         fresh = tuple(self.booked[self._taken :])
         self._taken = len(self.booked)
         return fresh
+
+    def take_memory_call(self, caller: str) -> None:
+        """Use one of the calls that memory may make in this Tern. Raises CompactionError when none is left."""
+        if self.memory_calls is None:
+            return
+        if self.memory_calls <= 0:
+            raise CompactionError(
+                "compaction.call-limit",
+                f"memory made {MEMORY_CALLS} model calls in this turn; {caller!r} has to wait for the next one",
+                "nothing to do for compaction; a strategy of your own should ask less often",
+            )
+        self.memory_calls -= 1
 
     async def generate(self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str) -> ModelReply:
         """Make one model call. Raises LimitExceededError before it when a bound is reached."""

@@ -6,12 +6,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
-from agboss.components.settings import BLOCK_VARIABLE, ModelSpec
-from agboss.errors import ModelError
+import agboss.models as models  # models that run in process are loaded when they are used
+from agboss.components.settings import BLOCK_VARIABLE, IN_PROCESS, PROVIDERS, ModelSpec
+from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import ChatModel
-from agboss.models.embedded import EMBEDDED_WINDOW, EmbeddedModel
-from agboss.models.extractive import EXTRACTIVE_ID, ExtractiveModel
-from agboss.models.keys import key_problem
+from agboss.models.keys import key_of, key_problem
 from agboss.models.prices import table_window
 from agboss.models.provider import open_provider_model
 
@@ -32,8 +31,8 @@ class ModelCatalog:
     def __init__(self, overrides: Mapping[str, ChatModel] | None = None, offline: bool = False) -> None:
         self._overrides = dict(overrides or {})
         self._offline = offline
-        self._extractive = ExtractiveModel()
         self._opened: dict[ModelSpec, ChatModel] = {}
+        self._profiled: dict[ModelSpec, ChatModel] = {}
         self._providers: dict[str, Callable[[ModelSpec], ChatModel]] = {}
 
     @property
@@ -55,7 +54,7 @@ class ModelCatalog:
             MissingExtraError: The library behind the provider is not installed.
         """
         if self._offline:
-            return self._extractive
+            return models.ExtractiveModel()
         if spec.model in self._overrides:
             return self._overrides[spec.model]
         if spec not in self._opened:
@@ -69,15 +68,33 @@ class ModelCatalog:
         if self._offline or spec.model in self._overrides:
             return None
         if spec.provider == "embedded":
-            return EMBEDDED_WINDOW
+            return models.EMBEDDED_WINDOW
         opened = self._opened.get(spec)
         profile: int | None = getattr(opened, "context_window", None)
         return profile or table_window(spec)
 
+    def accepts(self, spec: ModelSpec) -> tuple[str, ...]:
+        """Kinds and media types of files that a configured model takes: the spec's own word, else its profile's.
+
+        Models that run in process take none, whatever the spec says. Nothing is reached over the network.
+        """
+        if self._offline or spec.provider in IN_PROCESS:
+            return ()
+        if spec.accepts or spec.model in self._overrides or spec.provider not in PROVIDERS:
+            return spec.accepts
+        if spec not in self._profiled:
+            try:
+                self._profiled[spec] = self._opened.get(spec) or open_provider_model(spec, key=key_of(spec) or "none")
+            except MissingExtraError:
+                return ()
+        told: tuple[str, ...] = getattr(self._profiled[spec], "accepts", ())
+        return told
+
     async def aclose(self) -> None:
         """Close every model that was opened here. A second call does nothing."""
-        opened, self._opened = self._opened, {}
-        for model in opened.values():
+        opened = [*self._opened.values(), *self._profiled.values()]
+        self._opened, self._profiled = {}, {}
+        for model in opened:
             if isinstance(model, _Closable):
                 await model.aclose()
 
@@ -87,7 +104,7 @@ class ModelCatalog:
         if spec.provider == "local":
             return self._local(spec)
         if spec.provider == "embedded":
-            return EmbeddedModel(spec)
+            return models.EmbeddedModel(spec)
         if os.environ.get(BLOCK_VARIABLE) == "1":
             raise _blocked(spec)
         if problem := key_problem(spec):
@@ -95,14 +112,14 @@ class ModelCatalog:
         return open_provider_model(spec)
 
     def _local(self, spec: ModelSpec) -> ChatModel:
-        if spec.model != EXTRACTIVE_ID:
+        if spec.model != models.EXTRACTIVE_ID:
             raise ModelError(
                 "model.unknown-local",
                 f"there is no local model {spec.name!r}",
-                f"the only one is {EXTRACTIVE_ID!r}; for a GGUF file write 'embedded:/path/to/model.gguf'",
+                f"the only one is {models.EXTRACTIVE_ID!r}; for a GGUF file write 'embedded:/path/to/model.gguf'",
                 model=spec.model,
             )
-        return self._extractive
+        return models.ExtractiveModel()
 
 
 def _blocked(spec: ModelSpec) -> ModelError:

@@ -85,6 +85,11 @@ class ModelHandle:
             self._window = own or (self._catalog.window(self.spec) if self._source is None else None)
         return self._window
 
+    @property
+    def accepts(self) -> tuple[str, ...]:
+        """Kinds and media types of files that it takes; a model of another source takes what the configured one does."""
+        return self._catalog.accepts(self.spec)
+
     async def generate(self, request: ModelRequest) -> ModelReply:
         """Answer one request."""
         return await self.open().generate(request)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import agboss.routers as routers  # each kind is loaded when it is used
 from agboss.components.settings import FunctionRouter, LlmRouter, RouterSettings, RulesRouter
 from agboss.errors import RouterError
 from agboss.routers.contract import Router
 from agboss.routers.deciding import NameOf, component_name
-from agboss.routers.function import RouteByFunction
-from agboss.routers.jev import RouteByDecision
-from agboss.routers.llm import Ask, RouteByModel
-from agboss.routers.rules import RouteByRules
+
+if TYPE_CHECKING:
+    from agboss.routers.llm import Ask
 
 
 def build_router(
@@ -34,9 +36,9 @@ def build_router(
         MissingExtraError: Kind ``jev`` without its extra.
     """
     if isinstance(settings, RulesRouter):
-        return RouteByRules(settings, name_of=name_of, finish=finish)
+        return routers.RouteByRules(settings, name_of=name_of, finish=finish)
     if isinstance(settings, FunctionRouter):
-        return RouteByFunction(settings, name_of=name_of)
+        return routers.RouteByFunction(settings, name_of=name_of)
     if isinstance(settings, LlmRouter):
         if ask is None:
             raise RouterError(
@@ -45,5 +47,5 @@ def build_router(
                 "set LlmRouter(model=...) or defaults.models.model",
                 router=name,
             )
-        return RouteByModel(settings, ask=ask)
-    return RouteByDecision(settings)
+        return routers.RouteByModel(settings, ask=ask)
+    return routers.RouteByDecision(settings)

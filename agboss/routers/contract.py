@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Protocol
 
-from agboss_memory.messages import TernStatus, UsageRecord
+from agboss_memory.messages import AttachmentRecord, TernStatus, UsageRecord
 from agboss_memory.records import Record, field
 
 
@@ -38,6 +38,7 @@ class RouteRequest(Record):
         thread_id: The thread.
         owner: Its owner.
         metadata: What the caller attached to the Tern, as JSON text.
+        attachments: Files that came with the task.
     """
 
     router: str
@@ -50,6 +51,7 @@ class RouteRequest(Record):
     thread_id: str = ""
     owner: str | None = None
     metadata: str | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
 
 
 class RouteResult(Record):

@@ -9,6 +9,7 @@ from agboss.components.settings import RouterSettings
 from agboss.errors import RouterError
 from agboss.routers.contract import Router, RouteRequest, RouteResult
 from agboss_memory.messages import TernStatus
+from agboss_memory.notices import NoticeContext, notice
 from agboss_memory.records import replace
 
 NameOf: TypeAlias = Callable[[Any], str]
@@ -72,10 +73,12 @@ def check_option(request: RouteRequest, choice: str) -> None:
 
 
 def state_text(request: RouteRequest) -> str:
-    """What a router that is not local sees: past, task, and the answer of the step before. The task alone if no more."""
+    """What a router that is not local sees: past, files, task, and the last step's answer. The task alone if no more."""
+    files = [notice(NoticeContext(attachment=item)) for item in request.attachments]
+    task = "\n".join((*files, request.task))
     if not request.past and request.last_status is None:
-        return request.task
-    parts = [request.past, f"Task:\n{request.task}"]
+        return task
+    parts = [request.past, f"Task:\n{task}"]
     if request.last_status is not None:
         parts.append(f"The last step ended as {request.last_status.value}. Its answer:\n{request.last_answer}")
     return "\n\n".join(part for part in parts if part)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
-from agboss.agents import AgentPlan
+from agboss.agents import AgentPlan, BoundTool, fetch_tool
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
-from agboss_memory.contract import Budget, MemoryContext, MemoryView, OlderMessages, TokenCounter
+from agboss_memory.attachments import PartContentReader
+from agboss_memory.contract import Budget, ConversationLog, MemoryContext, MemoryView, OlderMessages, TokenCounter
 from agboss_memory.fit import FitRequest, Fitted, fit, surely_fits
-from agboss_memory.messages import Message
-from agboss_memory.records import Record
+from agboss_memory.mapper import LastStep, MapRequest, Prepared, last_step
+from agboss_memory.messages import AttachmentRecord, Message
+from agboss_memory.records import Record, replace
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
+from agboss_memory.tool_results import FETCH_TOOL_RESULT, holds_stub
 
 
 class ContextRequest(Record):
@@ -36,6 +41,9 @@ class ContextRequest(Record):
         metadata: JSON text of the caller, or None.
         counter: Token counter of the agent's model, None when nothing needs counting.
         load_older: Reads older messages of the conversation.
+        log: The agent's own conversation, for an agent with a memoryConfig.
+        attachments: Files that came with the task.
+        files: Reads their bytes when the agent has no reader of its own.
     """
 
     agent: AgentPlan
@@ -53,21 +61,25 @@ class ContextRequest(Record):
     metadata: str | None = None
     counter: TokenCounter | None = None
     load_older: OlderMessages | None = None
+    log: ConversationLog | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
+    files: PartContentReader | None = None
 
 
 class BuiltContext(Record):
-    """What the model gets: the view as the strategy made it, the system text and the messages."""
+    """What the model gets: the view as the strategy made it, system text, messages as they are sent, and tools for it."""
 
     view: MemoryView
     system: str
     messages: tuple[Message, ...]
+    tools: Mapping[str, BoundTool] = MappingProxyType({})
 
 
 async def build_context(request: ContextRequest) -> BuiltContext:
-    """Ask the strategy for its view and render it.
+    """Ask the strategy for its view, render it and map it.
 
     Raises:
-        StrategyError: The strategy raised, or gave something that is no view; names the strategy.
+        StrategyError: The strategy raised, or gave something that is no view; names the strategy. Or the mapper did.
     """
     agent = request.agent
     view = await _view(request)
@@ -81,20 +93,68 @@ async def build_context(request: ContextRequest) -> BuiltContext:
             metadata=request.metadata,
         )
     )
-    if view.system_addendum:
-        system = f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
+    tools = _tools(request, view)
+    exact = agent.config is not None
+    whole = _whole(system, view)
+    schemas = (*agent.schema_texts, *(tool.schema_text for tool in tools.values()))
     asked = FitRequest(
         agent=agent.name,
         view=view,
         task=request.task,
         results=request.results,
         added=request.added,
-        fixed=(system, *agent.schema_texts),
+        fixed=(system if exact else whole, *schemas),
         budget=_budget(request),
+        tern=request.tern if exact else 0,
     )
-    # Counting long texts, and loading a vocabulary before, would hold up the event loop.
-    fitted = fit(asked) if surely_fits(asked) else await asyncio.to_thread(fit, asked)
-    return BuiltContext(view=fitted.view, system=system, messages=_messages(fitted, request))
+    made = await _last_step(request, asked)
+    if exact:  # summaries may have gone for the rest to fit
+        whole = _whole(system, made.view)
+    return BuiltContext(view=made.view, system=whole, messages=made.messages, tools=tools)
+
+
+def _whole(system: str, view: MemoryView) -> str:
+    return "\n\n".join(text for text in (system, view.system_addendum) if text)
+
+
+def _tools(request: ContextRequest, view: MemoryView) -> Mapping[str, BoundTool]:
+    """``fetch_tool_result`` when the view shows a stub, or the agent names it."""
+    offered = request.log is not None and (request.agent.spec.fetches or holds_stub(view.messages or ()))
+    return {FETCH_TOOL_RESULT: fetch_tool(request.log)} if offered and request.log is not None else {}
+
+
+async def _last_step(request: ContextRequest, asked: FitRequest) -> Prepared:
+    """Fit, then map."""
+    agent, budget = request.agent, asked.budget
+
+    async def prepare(extra: int) -> Prepared:
+        kept_free = replace(budget, reply_reserve=budget.reply_reserve + extra)
+        wanted = replace(asked, budget=kept_free) if extra else asked
+        # Counting long texts, and loading a vocabulary before, would hold up the event loop.
+        fitted = fit(wanted) if surely_fits(wanted) else await asyncio.to_thread(fit, wanted)
+        return Prepared(view=fitted.view, messages=_messages(fitted, request), task=fitted.task)
+
+    def fixed(view: MemoryView) -> tuple[str, ...]:
+        return (_whole(asked.fixed[0], view), *asked.fixed[1:]) if asked.tern else asked.fixed
+
+    step = LastStep(
+        mapper=agent.mapper,
+        request=MapRequest(
+            messages=(),
+            thread_id=request.thread,
+            owner=request.owner,
+            agent=agent.name,
+            model=agent.model.spec.model,
+            tern=request.tern,
+            accepts=agent.model.accepts if request.attachments else (),
+            reader=agent.reader or request.files,
+        ),
+        prepare=prepare,
+        fixed=fixed,
+        budget=budget,
+        exact=bool(asked.tern),
+    )
+    return await last_step(step)
 
 
 def _budget(request: ContextRequest) -> Budget:
@@ -111,7 +171,7 @@ async def _view(request: ContextRequest) -> MemoryView:
         owner=request.owner,
         agent=agent.name,
         now=request.now,
-        task=request.task,
+        task="" if request.log is not None else request.task,
         history=window.terns[-terns:] if terns else (),
         summaries=window.summaries[-summaries:] if summaries else (),
         blocks=window.blocks,
@@ -120,6 +180,7 @@ async def _view(request: ContextRequest) -> MemoryView:
         call_index=request.call_index,
         previous=request.previous,
         load_older=request.load_older,
+        log=request.log,
     )
     try:
         made = strategy.build_context(context)
@@ -146,8 +207,15 @@ def _messages(fitted: Fitted, request: ContextRequest) -> tuple[Message, ...]:
     """The exact window of the view, or history and task as one user message; then what the loop added."""
     view = fitted.view
     if view.messages is None:
-        return (user_message(view, fitted.task, request.results), *fitted.added)
-    if any(message.tern == request.tern for message in view.messages):
+        return (_current(view, fitted, request), *fitted.added)
+    if request.log is not None or any(message.tern == request.tern for message in view.messages):
         return view.messages
-    past_only = MemoryView(recalled=view.recalled)
-    return (*view.messages, user_message(past_only, fitted.task, request.results), *fitted.added)
+    return (*view.messages, _current(MemoryView(recalled=view.recalled), fitted, request), *fitted.added)
+
+
+def _current(past: MemoryView, fitted: Fitted, request: ContextRequest) -> Message:
+    """The user message of the running Tern, with the files that came with it."""
+    message = user_message(past, fitted.task, request.results)
+    if not request.attachments:
+        return message
+    return replace(message, attachments=request.attachments, tern=request.tern)

@@ -76,6 +76,7 @@ async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
         thread_id=live.thread,
         owner=live.owner,
         metadata=live.metadata,
+        attachments=live.attachments,
     )
     return await decide(plan.router, route, plan.settings, name_of=live.plan.graph.names.__getitem__)
 

@@ -11,7 +11,9 @@ from agboss.components.tool import ToolContext
 from agboss.errors import AgbossError, TernFailedError
 from agboss.flow.graph import Node
 from agboss.run import LiveTern, as_answer, as_model
+from agboss_memory.contract import MemoryView
 from agboss_memory.records import Record
+from agboss_memory.render import user_message
 
 
 class DispatchRequest(Record):
@@ -58,7 +60,8 @@ async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -
         as_model(plan.spec.input, live.value, name)
     job = AgentJob(
         plan=plan,
-        task=live.task,
+        task=live.task if plan.config is None else user_message(MemoryView(), live.task, live.answers).content,
+        attachments=live.attachments,
         build_view=build_view,
         context=ToolContext(
             thread_id=live.thread, owner=live.owner, tern=live.number, agent=name, metadata=live.metadata

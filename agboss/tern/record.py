@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 
+from agboss.conversing import counted, shared
 from agboss.run import LiveTern
 from agboss.windows import Windows
 from agboss_memory.compaction import plan_blocks
@@ -71,12 +73,15 @@ async def record(request: RecordRequest) -> Recorded:
         started_at=live.started_at,
         finished_at=request.now,
         metadata=live.metadata,
+        attachments=live.attachments,
     )
     heard = request.status in (TernStatus.ANSWERED, TernStatus.FAILED, TernStatus.GUARDED)
     strategies = tuple(item.name for item in plan.strategies.values() if item.updates) if heard else ()
     every = 0 if plan.compaction is None else plan.compaction.every
     blocks = plan_blocks(live.window.planned_to, live.number, every) if every else ()
-    messages = closed(live.messages)
+    counters = {agent.name: agent.counter() for agent in plan.agents.values() if agent.config is not None}
+    said = closed([*live.messages, *shared(live, request.status, request.answer, request.error)])
+    messages = await asyncio.to_thread(counted, said, counters) if counters else said
     committed = await live.store.commit(
         Commit(
             key=live.key,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from agboss.conversing import RunningConversation, outermost
 from agboss.errors import AgbossError, CompactionError
 from agboss.events import Compacted
 from agboss.models.chat import LENGTH, ModelRequest
@@ -12,7 +13,7 @@ from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
 from agboss.windows import Windows
 from agboss_memory.compaction import PER_TERN, PROMPT_HASH, SummaryTask, after_failure, summarise
-from agboss_memory.contract import MemoryTurn, utc_now
+from agboss_memory.contract import Budget, MemoryTurn, utc_now
 from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
 from agboss_memory.records import Record, replace
 from agboss_memory.render import span
@@ -59,26 +60,29 @@ class MemoryReport(Record):
 
 async def update_memory(request: MemoryRequest) -> MemoryReport:
     """Do the work. Raises nothing but cancellation and store errors; failures become warnings."""
+    live = request.live
     for work in request.work:
         await _update(request, work)
-    plan = request.live.plan.compaction
-    if plan is None or not request.due:
-        return MemoryReport()
+    plan = live.plan.compaction
     written: list[tuple[Summary, int]] = []
     error: CompactionError | None = None
     for block in request.due[:PER_TERN]:
+        if plan is None or live.meter.memory_calls == 0:
+            break  # what is left over is due at the next Tern
         try:
-            written.append(await compact_block(request.live, request.windows, plan, block))
+            written.append(await compact_block(live, request.windows, plan, block))
         except CompactionError as failure:
             error = error or failure
+    own = outermost(live.compacted)
     report = None
-    if written:
+    if written or own:
         report = CompactionReport(
             summaries=tuple(summary for summary, _ in written),
             active=tuple(count for _, count in written),
-            keep=plan.keep,
+            keep=0 if plan is None else plan.keep,
+            conversations=own,
         )
-    return MemoryReport(compaction=report, error=error if plan.strict else None)
+    return MemoryReport(compaction=report, error=error if plan is not None and plan.strict else None)
 
 
 async def _update(request: MemoryRequest, work: PendingWork) -> None:
@@ -101,6 +105,8 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
         )
         await _settle_work(live, work, done=last)
         return
+    if update.report is not None and update.report.error_code:
+        live.warn(f"{work.strategy} failed (tried again after the next turn): {one_line(update.report.error)}")
     live.meter.book_update(work.strategy, reported)
     await _settle_work(live, work, done=True)
 
@@ -126,6 +132,7 @@ async def _turn(request: MemoryRequest, work: PendingWork, plan: StrategyPlan) -
         page = TernPage(after=work.tern - 1, before=work.tern + 1, limit=1)
         tern = (await live.store.terns(live.key, page))[0]
         said = await live.store.messages(live.key, MessagePage(agent=None, tern=work.tern, limit=10_000))
+    own = None if plan.own is None else live.plan.agents[plan.own]
     return MemoryTurn(
         thread_id=live.thread,
         owner=live.owner,
@@ -133,6 +140,8 @@ async def _turn(request: MemoryRequest, work: PendingWork, plan: StrategyPlan) -
         tern=tern,
         messages=tuple(message for message in said if message.agent in plan.agents),
         idempotency_key=f"{live.plan.name}/{live.key}/{live.thread}/{work.tern}/{work.strategy}",
+        log=None if own is None else RunningConversation(live, own, recorded=True),
+        budget=Budget() if own is None else own.budget,
     )
 
 
@@ -204,6 +213,7 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
             settings=plan.settings,
             purpose="compaction",
         )
+        live.meter.take_memory_call("compaction")
         reply = await live.meter.generate(plan.model, plan.model.spec, request, "compaction")
         if reply.tool_calls:
             raise CompactionError("compaction.not-text", "the summariser answered with tool calls", "use another model")

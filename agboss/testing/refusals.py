@@ -19,7 +19,7 @@ def refusals(request: ModelRequest, window: int | None) -> list[str]:
         found.append(f"the first message is from {messages[0].role!r}, not from the user")
     found += _pairs(messages)
     for number, message in enumerate(messages, start=1):
-        if not message.content and not message.tool_calls and not message.thinking:
+        if not (message.content or message.tool_calls or message.thinking or message.media):
             found.append(f"message {number} ({message.role}) is empty")
     names = [tool.name for tool in request.tools]
     found += [f"tool {name!r} is offered twice" for name in sorted({n for n in names if names.count(n) > 1})]

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar
 
+from agboss.components.agent import AgentSpec
 from agboss.components.metadata import component_of
 from agboss.components.naming import describe
 from agboss.components.router import RouterSpec
@@ -142,6 +143,48 @@ def _usage(request: ModelRequest, step: Reply) -> ModelUsage:
     return ModelUsage(input_tokens=sent, output_tokens=received, usd=step.usd, free=step.usd is None)
 
 
+class CompactionScript(Script[ModelRequest]):
+    """The script of all summaries; ``mock_compaction(Agent)`` is one for the conversation of that agent alone."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__("compaction", tell)
+        self._own: dict[Any, Script[ModelRequest]] = {}
+
+    def __call__(self, agent: Any) -> Script[ModelRequest]:
+        """The script of one agent's summaries. Raises DeclarationError when it is no agent with a memory_config."""
+        spec = component_of(agent)
+        if not isinstance(spec, AgentSpec) or spec.memory is None:
+            raise DeclarationError(
+                "testing.no-conversation",
+                f"mock_compaction({_shown(agent)}): that is no agent with a memory_config",
+                "script the summaries of turn memory with mock_compaction itself",
+            )
+        return self._own.setdefault(_key(agent), Script(f"compaction of {spec.name}", self._tell))
+
+    @property
+    def scripts(self) -> tuple[Script[ModelRequest], ...]:
+        """This one and those of agents."""
+        return (self, *self._own.values())
+
+    def of(self, agent: Any) -> Script[ModelRequest]:
+        """The script that answers now: the agent's own when a test has given it one."""
+        return self if agent is None else self._own.get(_key(agent), self)
+
+
+class Summariser:
+    """The scripted model that writes summaries of turn memory, or of one agent's conversation."""
+
+    def __init__(self, scripts: CompactionScript, agent: Any, window: int | None) -> None:
+        self._scripts = scripts
+        self._agent = agent
+        self.context_window = window
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        """The next step of the script as a reply."""
+        script = self._scripts.of(self._agent)
+        return await ScriptedModel(script, "the model of compaction", self.context_window).generate(request)
+
+
 class ScriptedRouter:
     """A router that follows a script; without one a router that needs no network decides as configured."""
 
@@ -178,12 +221,12 @@ class ScriptedModels:
         self._real = real
         self._models: dict[Any, Script[ModelRequest]] = {}
         self._routers: dict[Any, Script[RoutedRequest]] = {}
-        self._compaction: Script[ModelRequest] = Script("compaction", self._tell)
+        self._compaction = CompactionScript(self._tell)
         self.problems: list[str] = []
 
     @property
-    def compaction(self) -> Script[ModelRequest]:
-        """Script of the model that writes summaries of turn memory."""
+    def compaction(self) -> CompactionScript:
+        """Script of the models that write summaries; called with an agent, that of its conversation alone."""
         return self._compaction
 
     def llm(self, component: Any) -> Script[ModelRequest]:
@@ -204,14 +247,17 @@ class ScriptedModels:
     def verify(self) -> None:
         """Raises AssertionError that names every unexpected call, refused request and unused step."""
         found = list(self.problems)
-        for script in (*self._models.values(), *self._routers.values(), self._compaction):
+        for script in (*self._models.values(), *self._routers.values(), *self._compaction.scripts):
             found += [f"step of {script.name!r} was never used: {shown(step)}" for step in script.unused]
         if found:
             raise AssertionError("\n".join(found))
 
     def model_for(self, caller: Caller, spec: ModelSpec) -> ChatModel | None:
         """See ``ModelSource``."""
-        script = self._compaction if caller.kind == "compaction" else self._model_script(caller.target)
+        if caller.kind == "compaction":
+            real = self._real and not self._compaction.of(caller.target).touched
+            return None if real else Summariser(self._compaction, caller.target, spec.context_window)
+        script = self._model_script(caller.target)
         if self._real and not script.touched:
             return None
         return ScriptedModel(script, f"the model of {caller.kind}", spec.context_window)

@@ -7,9 +7,9 @@ from typing import Any, Protocol, TypeAlias
 from agboss.app import App
 from agboss.models import ModelRequest
 from agboss.testing.requests import RoutedRequest
-from agboss.testing.scripted import Script
+from agboss.testing.scripted import CompactionScript, Script
 
-MockCompaction: TypeAlias = Script[ModelRequest]
+MockCompaction: TypeAlias = CompactionScript
 """Type of ``mock_compaction``."""
 
 

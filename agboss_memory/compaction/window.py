@@ -11,6 +11,7 @@ from agboss_memory.contract import MemoryModel, TokenCounter
 from agboss_memory.errors import AgbossError, CompactionError
 from agboss_memory.fit import PER_MESSAGE, cut_to
 from agboss_memory.messages import Message, Summary
+from agboss_memory.notices import earlier_lines
 from agboss_memory.records import Record
 from agboss_memory.render import fence, numbered_summaries, span
 
@@ -99,27 +100,31 @@ class RangeTask(Record):
         return max(1, min(MOST_TOKENS, self.agent_window // 4))
 
 
-def runs(atoms: Sequence[Atom]) -> list[list[Atom]]:
+def runs(atoms: Sequence[Atom], end: int | None = None) -> list[list[Atom]]:
     """Stretches of atoms whose numbers follow each other, so that a range of them holds nothing else.
 
     A pending call belongs to none and ends one; so does a gap of messages that are summarised already. Atoms that
     overlap, because a result came late, stay in one stretch; one that overlaps a pending call is left out with it.
+
+    Args:
+        atoms: Oldest first.
+        end: Number at which a turn begins that no range may reach into: a call with a result there counts as pending.
     """
     groups: list[list[Atom]] = []
-    end = 0
+    reached = 0
     for atom in atoms:
         first, last = atom.numbers[0], atom.numbers[-1]
-        if groups and first <= end + 1:
+        if groups and first <= reached + 1:
             groups[-1].append(atom)
         else:
             groups.append([atom])
-        end = max(end, last)
-    return [part for group in groups for part in _closed_parts(group)]
+        reached = max(reached, last)
+    return [part for group in groups for part in _closed_parts(group, end)]
 
 
-def _closed_parts(group: list[Atom]) -> list[list[Atom]]:
-    barred = _barred(group)
-    pending = [atom for atom in group if atom.pending]
+def _closed_parts(group: list[Atom], end: int | None) -> list[list[Atom]]:
+    pending = [atom for atom in group if atom.pending or (end is not None and atom.numbers[-1] >= end)]
+    barred = _barred(group, pending)
     parts: list[list[Atom]] = [[]]
     for index, atom in enumerate(group):
         if index in barred or any(_inside(other, atom) for other in pending):
@@ -129,14 +134,14 @@ def _closed_parts(group: list[Atom]) -> list[list[Atom]]:
     return [part for part in parts if part]
 
 
-def _barred(group: list[Atom]) -> set[int]:
+def _barred(group: list[Atom], pending: Sequence[Atom]) -> set[int]:
     """Places of pending calls, and of what was said before them since the user spoke: no view begins with a call."""
     barred: set[int] = set()
     begin = 0
     for index, atom in enumerate(group):
         if atom.from_user:
             begin = index
-        if atom.pending:
+        if any(atom is open_call for open_call in pending):
             barred.update(range(begin, index + 1))
     return barred
 
@@ -272,4 +277,5 @@ def _spoken(message: Message) -> str:
     calls = "".join(f"Assistant calls {call.name}({call.arguments})\n" for call in message.tool_calls)
     if message.role == "assistant":
         return (f"Assistant: {message.content}\n" if message.content else "") + calls
-    return f"{message.role.capitalize()}: {message.content}\n"
+    files = "".join(f"{line}\n" for line in earlier_lines(message.attachments))
+    return f"{message.role.capitalize()}: {message.content}\n{files}"

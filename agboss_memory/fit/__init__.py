@@ -9,6 +9,7 @@ from agboss_memory.fit.estimate import (
     document_tokens,
     effective_window,
     estimate,
+    media_tokens,
     text_tokens,
 )
 from agboss_memory.fit.turns import FitRequest, Fitted, fit, surely_fits
@@ -28,6 +29,7 @@ __all__ = [
     "estimate",
     "fit",
     "fit_window",
+    "media_tokens",
     "surely_fits",
     "text_tokens",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agboss_memory.contract import Budget, TokenCounter
-from agboss_memory.messages import Message
+from agboss_memory.messages import MediaPart, Message
+from agboss_memory.notices import earlier_lines
 from agboss_memory.tokens import HeuristicCounter
 
 PER_MESSAGE = 4
@@ -26,6 +27,16 @@ def document_tokens(size: int) -> int:
     return max(1000, size // 100)
 
 
+def media_tokens(kind: str, size: int) -> int:
+    """Tokens that a file of ``size`` bytes counts; what is no image counts as a document."""
+    return IMAGE_TOKENS if kind == "image" else document_tokens(size)
+
+
+def parts_tokens(parts: Iterable[MediaPart]) -> int:
+    """Tokens of the files that are sent with a message."""
+    return sum(media_tokens(part.kind, part.size) for part in parts)
+
+
 def effective_window(window: int | None) -> int:
     """The window in tokens; an unknown one, or one of 0 or less, counts as ``UNKNOWN_WINDOW``."""
     return window if window is not None and window > 0 else UNKNOWN_WINDOW
@@ -37,8 +48,9 @@ def counter_of(budget: Budget) -> TokenCounter:
 
 
 def texts_of(message: Message) -> list[str]:
-    """The texts that ``Message.tokens`` counts: content and arguments."""
-    return [message.content, *(call.arguments for call in message.tool_calls)]
+    """The texts that ``Message.tokens`` counts: content, arguments, and the lines that stand for attachments."""
+    texts = [message.content, *(call.arguments for call in message.tool_calls)]
+    return [*texts, *earlier_lines(message.attachments)] if message.attachments else texts
 
 
 def text_tokens(messages: Sequence[Message], counter: TokenCounter) -> list[int]:
@@ -48,27 +60,28 @@ def text_tokens(messages: Sequence[Message], counter: TokenCounter) -> list[int]
     return [sum(next(counts) for _ in group) for group in texts]
 
 
-def estimate(
-    messages: Iterable[Message], counter: TokenCounter, *, fixed: Sequence[str] = (), media: Sequence[int] = ()
-) -> int:
+def estimate(messages: Iterable[Message], counter: TokenCounter, *, fixed: Sequence[str] = ()) -> int:
     """Tokens of a request: every text that is sent, the overhead of each message, system text and schemas, media.
 
     Args:
         messages: What is sent.
         counter: Counts texts.
         fixed: System text and tool schemas.
-        media: Tokens of each media part, see ``IMAGE_TOKENS`` and ``document_tokens``.
     """
     sent = list(messages)
     texts = [text for message in sent for text in _all_texts(message)]
-    return sum(counter.count([*fixed, *texts])) + PER_MESSAGE * len(sent) + sum(media)
+    media = sum(parts_tokens(message.media) for message in sent if message.media)
+    return sum(counter.count([*fixed, *texts])) + PER_MESSAGE * len(sent) + media
 
 
 def sizes(messages: Sequence[Message], counter: TokenCounter) -> list[int]:
     """What each message adds to ``estimate``."""
     texts = [_all_texts(message) for message in messages]
     counts = iter(counter.count([text for group in texts for text in group]))
-    return [sum(next(counts) for _ in group) + PER_MESSAGE for group in texts]
+    return [
+        sum(next(counts) for _ in group) + PER_MESSAGE + parts_tokens(message.media)
+        for message, group in zip(messages, texts, strict=True)
+    ]
 
 
 def _all_texts(message: Message) -> list[str]:

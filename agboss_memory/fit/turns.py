@@ -6,12 +6,10 @@ still does not fit is cut with a visible mark, the largest tool results first, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
 from agboss_memory.errors import StrategyError
-from agboss_memory.fit.estimate import CUT_MARK, PER_MESSAGE
-from agboss_memory.fit.window import WindowFit, fit_window
+from agboss_memory.fit.estimate import PER_MESSAGE, cut_to, sizes
+from agboss_memory.fit.window import WindowFit, cut_messages, fit_window, no_room
 from agboss_memory.messages import Message
 from agboss_memory.records import Record, replace
 from agboss_memory.render import joined, user_message, view_rows
@@ -73,7 +71,8 @@ def fit(request: FitRequest) -> Fitted:
     """Leave out and cut until the request fits. Does nothing when the window is unknown.
 
     Raises:
-        StrategyError: ``memory.fixed-overhead``: system text, schemas and reply reserve alone exceed the window.
+        StrategyError: ``memory.fixed-overhead``: system text, schemas and reply reserve alone fill the window;
+            ``memory.open-round``: the task and what the loop added do not fit, however they are cut.
     """
     if request.view.messages is not None and request.tern:
         return _fit_exact(request, request.view.messages)
@@ -81,10 +80,9 @@ def fit(request: FitRequest) -> Fitted:
     as_is = Fitted(view=request.view, task=request.task, added=request.added)
     if budget.window is None or budget.counter is None or surely_fits(request):
         return as_is
-    messages = 1 + len(request.added)
     counter = budget.counter
     fixed = sum(counter.count(list(request.fixed))) + budget.reply_reserve
-    room = budget.window - fixed - messages * PER_MESSAGE
+    room = budget.window - fixed - PER_MESSAGE
     if room <= 0:
         raise StrategyError(
             "memory.fixed-overhead",
@@ -98,7 +96,8 @@ def fit(request: FitRequest) -> Fitted:
 
 
 def _fit_exact(request: FitRequest, messages: tuple[Message, ...]) -> Fitted:
-    if not any(message.tern == request.tern for message in messages):
+    asked = bool(request.task or request.results or request.added)
+    if asked and not any(message.tern == request.tern for message in messages):
         task = user_message(MemoryView(recalled=request.view.recalled), request.task, request.results)
         messages += tuple(replace(message, tern=request.tern) for message in (task, *request.added))
     view = replace(request.view, messages=messages)
@@ -107,19 +106,38 @@ def _fit_exact(request: FitRequest, messages: tuple[Message, ...]) -> Fitted:
 
 
 def _shrink(request: FitRequest, counter: TokenCounter, room: int) -> Fitted:
-    loop = _count_messages(request.added, counter)
+    loop = sum(sizes(request.added, counter))
     view, over = request.view, 0
     while (over := _count_view(request, view, counter) + loop - room) > 0 and _can_drop(view):
         view = _drop(view, over, counter)
     if over <= 0:
         return Fitted(view=view, task=request.task, added=request.added)
-    added = _cut_results(request.added, over, counter)
-    over = _count_view(request, view, counter) + _count_messages(added, counter) - room
-    task = request.task
+    added = cut_messages(request.added, over, counter, roles=("tool",))
+    task = _cut_task(replace(request, view=view, added=added), counter, room)
+    made = replace(request, view=view, task=task, added=added)
+    over = _over(made, counter, room)
     if over > 0:
-        keep = max(1, counter.count([task])[0] - over - counter.count([CUT_MARK])[0])
-        task = counter.truncate(task, keep) + CUT_MARK
-    return Fitted(view=view, task=task, added=added)
+        made = replace(made, added=cut_messages(added, over, counter))
+        over = _over(made, counter, room)
+    if over > 0:
+        raise no_room(request.agent, room, over)
+    return Fitted(view=made.view, task=made.task, added=made.added)
+
+
+def _cut_task(request: FitRequest, counter: TokenCounter, room: int) -> str:
+    """The task, cut as far as it takes; its rendering may round to another token than it has alone."""
+    task = request.task
+    while (over := _over(replace(request, task=task), counter, room)) > 0:
+        (tokens,) = counter.count([task])
+        shorter = cut_to(task, max(tokens - over, 0), counter)
+        if counter.count([shorter])[0] >= tokens:
+            break
+        task = shorter
+    return task
+
+
+def _over(request: FitRequest, counter: TokenCounter, room: int) -> int:
+    return _count_view(request, request.view, counter) + sum(sizes(request.added, counter)) - room
 
 
 def _can_drop(view: MemoryView) -> bool:
@@ -144,32 +162,8 @@ def _drop(view: MemoryView, over: int, counter: TokenCounter) -> MemoryView:
     return replace(view, recalled=view.recalled[1:])
 
 
-def _cut_results(added: Sequence[Message], over: int, counter: TokenCounter) -> tuple[Message, ...]:
-    """The loop's messages with its largest results cut, the largest first."""
-    cut = list(added)
-    mark = counter.count([CUT_MARK])[0]
-    sizes = {
-        index: counter.count([message.content])[0] for index, message in enumerate(added) if message.role == "tool"
-    }
-    for index in sorted(sizes, key=lambda position: -sizes[position]):
-        if over <= 0 or sizes[index] <= mark:
-            break
-        keep = max(1, sizes[index] - over - mark)
-        content = counter.truncate(cut[index].content, keep) + CUT_MARK
-        cut[index] = replace(cut[index], content=content)
-        over -= sizes[index] - counter.count([content])[0]
-    return tuple(cut)
-
-
 def _count_view(request: FitRequest, view: MemoryView, counter: TokenCounter) -> int:
     return counter.count([joined(view_rows(view, request.task, request.results))])[0]
-
-
-def _count_messages(messages: Sequence[Message], counter: TokenCounter) -> int:
-    texts = [
-        text for message in messages for text in (message.content, *(call.arguments for call in message.tool_calls))
-    ]
-    return sum(counter.count(texts)) if texts else 0
 
 
 def _texts(request: FitRequest) -> list[str]:

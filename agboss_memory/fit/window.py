@@ -91,23 +91,28 @@ def fit_window(request: WindowFit) -> MemoryView:
     if over > 0 and view.summaries:
         results = sum(message.role == "tool" for message in view.messages or ())
         least = room // (RESULT_SHARE * max(results, 1))
-        view = replace(view, messages=_cut(view.messages or (), over, counter, roles=("tool",), least=least))
+        view = replace(view, messages=cut_messages(view.messages or (), over, counter, roles=("tool",), least=least))
     while (over := view_tokens(view, counter) - room) > 0 and view.summaries:
         view = _without_summary(view)
     view = _opened(view)
     if over > 0:
-        view = replace(view, messages=_cut(view.messages or (), over, counter))
+        view = replace(view, messages=cut_messages(view.messages or (), over, counter))
     over = view_tokens(view, counter) - room
     if over > 0:
-        raise StrategyError(
-            "memory.open-round",
-            f"agent {request.agent!r}: the newest user message and the open tool round exceed the room by {over} "
-            f"tokens after all that can be cut was cut; there are {room} tokens for them",
-            "let the tools be called with shorter arguments, or set a larger context_window=",
-            room=room,
-            over=over,
-        )
+        raise no_room(request.agent, room, over)
     return view
+
+
+def no_room(agent: str, room: int, over: int) -> StrategyError:
+    """The error for a request that cannot be cut any further."""
+    return StrategyError(
+        "memory.open-round",
+        f"agent {agent!r}: the newest user message and the open tool round exceed the room by {over} "
+        f"tokens after all that can be cut was cut; there are {room} tokens for them",
+        "let the tools be called with shorter arguments, or set a larger context_window=",
+        room=room,
+        over=over,
+    )
 
 
 def _without_summary(view: MemoryView) -> MemoryView:
@@ -165,7 +170,7 @@ def _protected(atoms: Sequence[Atom]) -> set[int]:
     return kept
 
 
-def _cut(
+def cut_messages(
     messages: Sequence[Message],
     over: int,
     counter: TokenCounter,

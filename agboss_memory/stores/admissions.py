@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from agboss_memory.messages import Block, Summary, Tern
+from agboss_memory.messages import AttachmentRecord, Block, Summary, Tern
 from agboss_memory.records import Record
 
 
@@ -52,6 +52,7 @@ class Admission(Record):
         version: Version of the workflow.
         config_hash: Hash of the resolved configuration.
         metadata: JSON text to keep with the Tern, or None.
+        attachments: Files that come with the task; a repeat must bring the same ones.
         holder: Identifies this App in the lease.
         now: Aware UTC.
         lease_seconds: How long the lease lasts unless renewed.
@@ -74,6 +75,7 @@ class Admission(Record):
     version: str = ""
     config_hash: str = ""
     metadata: str | None = None
+    attachments: tuple[AttachmentRecord, ...] = ()
     lease_seconds: float = 10.0
     window: WindowSpec = WindowSpec()
     known: int | None = None

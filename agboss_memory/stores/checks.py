@@ -8,10 +8,12 @@ from typing import Any
 
 from agboss_memory.messages import Message, Summary
 from agboss_memory.stores.copies import AgentSums, Finding, MessageCopy, ThreadCopy
+from agboss_memory.stores.files import FileStore
 
 _RESTORE = "Restore the thread from a copy; what is there can be saved with: agboss threads export"
 _EDITED = "Somebody edited the records. Put the file back as it was exported."
 _REMAKE = "Export the thread, delete it, and import it again: sums and marks are made anew."
+_BRING = "Put it back from a backup of the store's files; until then models are told that it cannot be read."
 
 Findings = Iterator[Finding]
 
@@ -142,6 +144,20 @@ def sum_findings(copy: ThreadCopy, sums: Sequence[AgentSums]) -> Findings:
             stored = kept.get(agent)
             what = f"the sums of {agent!r} are {_numbers(stored)}, adding up gives {_numbers(right)}"
             yield finding(copy, "check.sums", what, _REMAKE)
+
+
+def file_ids(copy: ThreadCopy) -> dict[str, str]:
+    """The attachments of a thread: ids, each with one of its names."""
+    entries = (*(item.tern for item in copy.terns), *(item.message for item in copy.messages))
+    return {item.id: item.name for entry in entries for item in entry.attachments}
+
+
+def file_findings(copy: ThreadCopy, files: FileStore) -> Findings:
+    """Attachments without bytes. Not asked of an import: a copy carries the records alone."""
+    names = file_ids(copy)
+    for lost in files.lost(names):
+        what = f"the bytes of attachment {names[lost]!r} ({lost!r}) are not there, or damaged"
+        yield finding(copy, "check.file-missing", what, _BRING)
 
 
 def added_up(agent: str, said: Sequence[Message], summaries: Sequence[Summary]) -> AgentSums:

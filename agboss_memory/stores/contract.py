@@ -32,6 +32,7 @@ from agboss_memory.stores.admissions import (
     WindowSpec,
 )
 from agboss_memory.stores.copies import BookedUsage, Finding, ThreadCopy
+from agboss_memory.stores.files import FileStore
 
 
 class ThreadInfo(Record):
@@ -233,6 +234,11 @@ class Store(Protocol):
 
     url: str
 
+    @property
+    def files(self) -> FileStore:
+        """Where the bytes of attachments are. A Tern's are written right after its admission."""
+        ...
+
     async def open(self) -> None:
         """Connect and bring the schema up to date. Raises StoreCorruptError, StoreVersionError, StoreLockedError."""
         ...
@@ -355,7 +361,10 @@ class Store(Protocol):
         ...
 
     async def delete_thread(self, ref: ThreadRef) -> None:
-        """Remove a thread with all that belongs to it. Raises UnknownThreadError, ThreadOwnerError."""
+        """Remove a thread with all that belongs to it, and the bytes of attachments that no other thread names.
+
+        Raises UnknownThreadError, ThreadOwnerError.
+        """
         ...
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:

@@ -12,7 +12,7 @@ from agboss_memory.contract import Conversation
 from agboss_memory.messages import EPOCH, Block, Message, Summary, Tern, as_utc
 from agboss_memory.records import replace
 from agboss_memory.stores.bell import Bell
-from agboss_memory.stores.checks import copy_findings, sum_findings
+from agboss_memory.stores.checks import copy_findings, file_findings, sum_findings
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
@@ -38,6 +38,7 @@ from agboss_memory.stores.contract import (
     ThreadState,
     WindowSpec,
 )
+from agboss_memory.stores.files import FileStore, MemoryFiles
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.memory_ledger import Ledger
 from agboss_memory.stores.memory_thread import MemoryThread, ended
@@ -80,6 +81,12 @@ class MemoryStore:
         self._ledger = Ledger()
         self._tickets = Tickets()
         self._bell = Bell()
+        self._files = MemoryFiles()
+
+    @property
+    def files(self) -> FileStore:
+        """See ``Store.files``."""
+        return self._files
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -143,9 +150,7 @@ class MemoryStore:
 
     def _admit_again(self, request: Admission, now: datetime, thread: MemoryThread, number: int) -> Admitted:
         tern = thread.tern(number)
-        if not matches(
-            request, workflow=thread.workflow, thread=thread.id, number=number, task=tern.task, start=tern.start
-        ):
+        if not matches(request, tern, workflow=thread.workflow, thread=thread.id):
             raise key_conflict(request)
         if thread.running != number:
             return Admitted(
@@ -437,6 +442,8 @@ class MemoryStore:
         self._running.pop(thread.key, None)
         for key in thread.idempotency_keys.values():
             del self._idempotent[thread.owner, key]
+        if gone := thread.file_ids():
+            self._files.remove(gone.difference(*(other.file_ids() for other in self._by_key.values())))
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""
@@ -464,7 +471,7 @@ class MemoryStore:
         found: list[Finding] = []
         for thread in self._by_key.values():
             copy = thread.copy()
-            found += [*copy_findings(copy), *sum_findings(copy, thread.all_sums())]
+            found += [*copy_findings(copy), *sum_findings(copy, thread.all_sums()), *file_findings(copy, self._files)]
         return tuple(found)
 
     def _existing(self, key: int) -> MemoryThread:

@@ -34,6 +34,7 @@ def begun(number: int, request: Admission) -> Tern:
         config_hash=request.config_hash,
         started_at=as_utc(request.now),
         metadata=request.metadata,
+        attachments=request.attachments,
     )
 
 
@@ -47,8 +48,8 @@ def ended(request: Admission, commit: Commit) -> Tern:
         finished_at = as_utc(commit.now)
     elif finished_at.tzinfo is not UTC:
         finished_at = as_utc(finished_at)
-    admitted = (request.task, request.start, request.version, request.config_hash, request.now)
-    given = (tern.task, tern.start, tern.version, tern.config_hash, tern.started_at)
+    admitted = (request.task, request.start, request.version, request.config_hash, request.now, request.attachments)
+    given = (tern.task, tern.start, tern.version, tern.config_hash, tern.started_at, tern.attachments)
     metadata = request.metadata if tern.metadata is None else tern.metadata
     unchanged = finished_at is tern.finished_at and metadata is tern.metadata and not tern.usage
     if unchanged and admitted == given and tern.started_at.tzinfo is UTC:
@@ -62,6 +63,7 @@ def ended(request: Admission, commit: Commit) -> Tern:
         started_at=as_utc(request.now),
         finished_at=finished_at,
         metadata=metadata,
+        attachments=request.attachments,
         usage=(),
     )
 
@@ -214,6 +216,11 @@ class MemoryThread:
             sums = self._sums.setdefault(message.agent, [0, 0])
             sums[0] += _rendered(message)
             sums[1] += message.tokens is None
+
+    def file_ids(self) -> set[str]:
+        """Ids of all attachments of its Terns and messages."""
+        said = (message for conversation in self._conversations.values() for _, message in conversation)
+        return {item.id for entry in (*self._log, *said) for item in entry.attachments}
 
     def message(self, agent: str, number: int) -> Message:
         """One message with its numbers."""

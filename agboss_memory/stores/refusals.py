@@ -10,6 +10,7 @@ from agboss_memory.errors import (
     ThreadOwnerError,
     UnknownThreadError,
 )
+from agboss_memory.messages import Tern
 from agboss_memory.stores.checks import copy_findings
 from agboss_memory.stores.contract import Admission
 from agboss_memory.stores.copies import ThreadCopy
@@ -48,7 +49,8 @@ def key_conflict(request: Admission) -> TernConflictError:
     """The idempotency key was used for something else."""
     return TernConflictError(
         "run.idempotency-conflict",
-        f"Idempotency key {request.idempotency_key!r} was used before with another workflow, thread, task or start.",
+        f"Idempotency key {request.idempotency_key!r} was used before with another workflow, thread, task, start or "
+        "attachments.",
         "Use a fresh key for a new task; repeat a call with exactly what it was first sent with.",
         idempotency_key=request.idempotency_key,
         workflow=request.workflow,
@@ -113,7 +115,8 @@ def lost_lease(key: int, tern: int) -> LeaseLostError:
     )
 
 
-def matches(request: Admission, *, workflow: str, thread: str, number: int, task: str, start: str) -> bool:
+def matches(request: Admission, stored: Tern, *, workflow: str, thread: str) -> bool:
     """Whether ``request`` repeats the stored Tern. A first contact names no thread and repeats a first Tern only."""
-    same_thread = number == 1 if request.first_contact else thread == request.thread
-    return same_thread and (workflow, task, start) == (request.workflow, request.task, request.start)
+    same_thread = stored.number == 1 if request.first_contact else thread == request.thread
+    asked = (request.workflow, request.task, request.start, request.attachments)
+    return same_thread and (workflow, stored.task, stored.start, stored.attachments) == asked

@@ -122,10 +122,14 @@ class AutoCompactMemory(BaseMemoryStrategy):
             return MemoryUpdate()
         window = self.rule.window(turn.budget, turn.agent)
         reader = Reader(turn)
+        shortened = self.config.tool_result_eviction is not None  # a pointer may be longer than a short result
+        live = None if shortened else await reader.at_most_live()
+        if live is not None and live <= window * self.config.compact_at_ratio:
+            return MemoryUpdate()
         loaded = await self._load(reader, share(window, self.config.compact_at_ratio))
         if sum(map(shown_tokens, loaded.shown)) <= window * self.config.compact_at_ratio:
             return MemoryUpdate()
-        if not _foldable(loaded):
+        if not _foldable(loaded)[0]:
             return MemoryUpdate()
         return MemoryUpdate(report=await self._compact(reader, window, Calls(PER_TURN), quiet=True))
 
@@ -156,7 +160,7 @@ class AutoCompactMemory(BaseMemoryStrategy):
     async def _fold(self, reader: Reader, loaded: Loaded, window: int, calls: Calls, folded: _Folded) -> None:
         """Step by step: the summary so far and the next chunk become the next summary. Each step is complete."""
         active = list(loaded.summaries)
-        for run in runs(_foldable(loaded)):
+        for run in runs(*_foldable(loaded)):
             rest = list(run)
             while rest:
                 previous = _neighbour(active, rest[0])
@@ -191,14 +195,16 @@ class AutoCompactMemory(BaseMemoryStrategy):
         )
 
 
-def _foldable(loaded: Loaded) -> list[Atom]:
-    """Stored atoms that may be folded: all of them after an answer, else those before the newest turn."""
+def _foldable(loaded: Loaded) -> tuple[list[Atom], int | None]:
+    """Stored atoms that may be folded: all of them after an answer, else those before the newest turn, and its number."""
     stored = [atom for atom in loaded.atoms if atom.numbers and atom.numbers[-1] <= loaded.last]
     running = len(stored) < len(loaded.atoms)
     if not stored or running:
-        return stored[: newest_turn(loaded.atoms)]
-    unanswered = in_loop(stored) or stored[-1].from_user
-    return stored[: newest_turn(stored)] if unanswered else stored
+        return stored[: newest_turn(loaded.atoms)], None
+    if in_loop(stored) or stored[-1].from_user:
+        newest = newest_turn(stored)
+        return stored[:newest], stored[newest].numbers[0]
+    return stored, None
 
 
 def _neighbour(active: Sequence[Summary], atom: Atom) -> Summary | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+import agboss_memory.strategies as strategies  # each kind is loaded when it is used
 from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, FullConfig, NoneConfig, WindowedConfig
 from agboss_memory.contract import MemoryModel
-from agboss_memory.strategies.auto_compact import AutoCompactMemory
-from agboss_memory.strategies.full import FullMemory
-from agboss_memory.strategies.none import NoneMemory
-from agboss_memory.strategies.summarizing_window import SummarizingWindowMemory
-from agboss_memory.strategies.windowed import WindowedMemory
 
-WindowStrategy: TypeAlias = SummarizingWindowMemory | AutoCompactMemory | WindowedMemory | FullMemory | NoneMemory
+if TYPE_CHECKING:
+    from agboss_memory.strategies.auto_compact import AutoCompactMemory
+    from agboss_memory.strategies.full import FullMemory
+    from agboss_memory.strategies.none import NoneMemory
+    from agboss_memory.strategies.summarizing_window import SummarizingWindowMemory
+    from agboss_memory.strategies.windowed import WindowedMemory
+
+WindowStrategy: TypeAlias = "SummarizingWindowMemory | AutoCompactMemory | WindowedMemory | FullMemory | NoneMemory"
 
 
 def strategy_for(
@@ -31,11 +34,11 @@ def strategy_for(
         summary_window: Window of ``model`` in tokens; None = that of the agent.
     """
     if isinstance(config, WindowedConfig):
-        return WindowedMemory(config)
+        return strategies.WindowedMemory(config)
     if isinstance(config, FullConfig):
-        return FullMemory(config)
+        return strategies.FullMemory(config)
     if isinstance(config, NoneConfig):
-        return NoneMemory(config)
+        return strategies.NoneMemory(config)
     if isinstance(config, AutoCompactConfig):
-        return AutoCompactMemory(config, model, summary_window=summary_window)
-    return SummarizingWindowMemory(config, model, stub_model=stub_model, summary_window=summary_window)
+        return strategies.AutoCompactMemory(config, model, summary_window=summary_window)
+    return strategies.SummarizingWindowMemory(config, model, stub_model=stub_model, summary_window=summary_window)

@@ -98,9 +98,9 @@ class Reader:
         await load_counter(self.counter)
         talk = await self.log.newest(limit)
         stored = list(await self._counted(talk.messages[-limit:]))
-        current = await self._current(talk.last)
+        current = await self._current(talk)
         atoms = atoms_of((*stored, *current))
-        while in_loop(atoms) and stored[:1] and not any(atom.from_user for atom in atoms):
+        while stored[:1] and _unopened(atoms):
             older = await self._counted(await self.log.older(stored[0].number, PAGE))
             if not older:
                 break
@@ -117,7 +117,7 @@ class Reader:
         await load_counter(self.counter)
         talk = await self.log.newest(self._page)
         stored = list(await self._counted(talk.messages))
-        current = await self._current(talk.last)
+        current = await self._current(talk)
         begin = first_live(talk.summaries)
         while True:
             first = stored[0].number if stored else talk.last + 1
@@ -140,6 +140,11 @@ class Reader:
             stored=frozenset(message.number for message in stored),
         )
 
+    async def at_most_live(self) -> int | None:
+        """Text tokens of all live messages by the log's own sum, without reading one; None when it has no full sum."""
+        talk = await self.log.newest(0)
+        return None if talk.uncounted else talk.live_tokens
+
     async def _live_tokens(self, talk: Conversation, atoms: Sequence[Atom]) -> int:
         if isinstance(self.log, PlainLog):
             return sum(rendered_tokens(message) for atom in atoms for message in atom.members)
@@ -158,11 +163,13 @@ class Reader:
             if before <= 1:
                 break
 
-    async def _current(self, last: int) -> list[Message]:
+    async def _current(self, talk: Conversation) -> list[Message]:
         """What the running turn said, numbered as a store would."""
+        if talk.current:
+            return list(await self._counted(talk.current))
         context = self.context
         given = context.current or ((Message(role="user", content=context.task),) if context.task else ())
-        messages = [replace(message, number=last + place) for place, message in enumerate(given, 1)]
+        messages = [replace(message, number=talk.last + place) for place, message in enumerate(given, 1)]
         return list(await self._counted(messages, write=False))
 
     async def _counted(self, messages: Sequence[Message], *, write: bool = True) -> tuple[Message, ...]:
@@ -179,6 +186,11 @@ class Reader:
             replace(message, tokens=found[message.number], tokenizer=name) if message.number in found else message
             for message in messages
         )
+
+
+def _unopened(atoms: Sequence[Atom]) -> bool:
+    """Whether a tool loop is open, or one of its results is all that was read of it, and its task is not there."""
+    return (in_loop(atoms) or atoms[-1].orphan) and not any(atom.from_user for atom in atoms)
 
 
 def _context_of(turn: MemoryTurn) -> MemoryContext:

@@ -46,14 +46,14 @@ async def compress_results(
 
 
 def _read_results(loaded: Loaded) -> list[Message]:
-    """Stored results that an assistant message follows, without the newest three, oldest first."""
+    """Results that an assistant message follows, without the newest three, oldest first."""
     everything = [message for atom in loaded.atoms for message in atom.members]
     answered = max((m.number for m in everything if m.role == "assistant"), default=0)
     results = sorted(
         (result for atom in loaded.atoms if not atom.orphan for result in atom.results), key=lambda m: m.number
     )
     older = results[:-KEPT_RESULTS]
-    return [result for result in older if result.number < answered and result.number in loaded.stored]
+    return [result for result in older if result.number < answered]
 
 
 async def _compress(reader: Reader, result: Message, model: MemoryModel | None) -> Message | None:

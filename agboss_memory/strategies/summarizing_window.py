@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from agboss_memory.atoms import Atom, newest_turn
+from agboss_memory.atoms import Atom, in_loop, newest_turn
 from agboss_memory.compaction import (
     PER_TURN,
     WINDOW_PROMPT_HASH,
@@ -119,6 +119,9 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
             return MemoryUpdate()
         window = self.rule.window(turn.budget, turn.agent)
         reader = Reader(turn, self.config.max_history_fetch)
+        live = await reader.at_most_live()
+        if live is not None and live <= window * self.config.auto_summarize_ratio:
+            return MemoryUpdate()
         loaded = await self._load(reader, window, 0)
         if loaded.live_tokens <= window * self.config.auto_summarize_ratio:
             return MemoryUpdate()
@@ -136,7 +139,7 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
         made: list[Summary] = []
         covered, failure = 0, None
         stored = [atom for atom in stubs_shown(loaded.atoms) if atom.numbers and atom.numbers[-1] <= loaded.last]
-        for task in self._tasks(stored[: newest_turn(stored)], window, reader):
+        for task in self._tasks(stored, window, reader):
             try:
                 made.append(await self._summarise(reader, task, calls))
             except AgbossError as error:
@@ -169,7 +172,10 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
         summariser = self._summary_window or window
         empty = RangeTask(atoms=(), agent_window=window, summariser_window=summariser)
         limit = min(share(window, self.config.max_conversation_ratio), transcript_room(empty, reader.counter))
-        tasks = [replace(empty, atoms=chunk) for run in runs(atoms) for chunk in chunks(run, limit)]
+        newest = newest_turn(atoms)
+        unanswered = bool(atoms) and (in_loop(atoms) or atoms[-1].from_user)
+        end = atoms[newest].numbers[0] if unanswered else None
+        tasks = [replace(empty, atoms=chunk) for run in runs(atoms[:newest], end) for chunk in chunks(run, limit)]
         return [task for task in tasks if can_gain(task, reader.counter)]
 
     async def _summarise(self, reader: Reader, task: RangeTask, calls: Calls) -> Summary:

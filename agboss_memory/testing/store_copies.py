@@ -11,7 +11,9 @@ from agboss_memory.errors import CopyError, ThreadOwnerError, UnknownThreadError
 from agboss_memory.messages import Message, TernStatus, ToolCall
 from agboss_memory.records import replace
 from agboss_memory.stores.contract import MemoryOutcome, MessagePage, PendingWork, Store, ThreadCopy
+from agboss_memory.stores.files import FileWrite
 from agboss_memory.stores.jsonl import dump_thread, load_thread
+from agboss_memory.testing.store_attachments import CAT, NOTE, tern_with
 from agboss_memory.testing.store_conversations import appended, counted, live, summarised
 from agboss_memory.testing.store_requests import (
     DAY,
@@ -150,6 +152,28 @@ class Copies(StoreSuite):
             assert await live(store, state.key) == 10
             assert await store.copy(ref()) == copy
             assert await store.check() == ()
+
+    async def test_a_copy_has_the_records_of_files_and_not_their_bytes(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await tern_with(store, CAT, NOTE)
+            copy = await store.copy(ref())
+            assert (
+                copy.terns[0].tern.attachments == copy.messages[0].message.attachments == (CAT.record(), NOTE.record())
+            )
+            assert load_thread(dump_thread(copy)) == copy
+            assert await store.check() == ()
+            await store.delete_thread(ref())
+            await store.restore(copy)
+            assert await store.copy(ref()) == copy
+            assert [item.code for item in await store.check()] == ["check.file-missing"] * 2
+            for item in (CAT, NOTE):
+                await store.files.write(FileWrite(data=item.data))
+            assert await store.check() == ()
+            await tern_with(store, CAT, thread="two")
+            await store.delete_thread(ref("two"))
+            assert await store.check() == ()
+            await store.delete_thread(ref())
+            assert set(store.files.lost([CAT.record().id, NOTE.record().id])) == {CAT.record().id, NOTE.record().id}
 
     async def test_a_sound_store_has_no_findings(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

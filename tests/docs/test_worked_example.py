@@ -37,8 +37,10 @@ async def test_the_worked_example_is_what_happens(agboss_app: MakeApp) -> None:
             cells = [NOTHING] * 3
             if thread is not None:
                 view = await app.memory.view(thread)
-                summaries = ", ".join(f"{row.number - 1}–{row.number}" for row in view.rows if row.type == "SUMMARY")
-                raw = ", ".join(str(row.number) for row in view.rows if row.type == "CHAT" and row.number > 0)
+                summaries = ", ".join(
+                    f"{row.first_tern}–{row.last_tern}" for row in view.messages if row.type == "SUMMARY"
+                )
+                raw = ", ".join(str(row.last_tern) for row in view.messages if row.type == "CHAT" and row.last_tern)
                 gone = ", ".join(f"{gap.first}–{gap.last}" for gap in view.left_out)
                 cells = [summaries or NOTHING, raw or NOTHING, gone or NOTHING]
             result = await app.execute(f"The code of room {number} is {number}00.", thread=thread)

@@ -268,7 +268,7 @@ async def test_b108_what_a_summary_covers_goes_by_number_not_by_time(monkeypatch
     async with create_app(desk(every=2, limit=1), store="memory://", models=Models(yes, sum_up)) as app:
         await talk(app, 3)
         view = await app.memory.view("t")
-    assert [row.number for row in view.rows if row.number] == [2, 3]
+    assert [row.last_tern for row in view.messages if row.last_tern] == [2, 3]
     assert view.left_out == ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ from window_memory import C4, TR, Summariser, call, chat, left, memory_of, numbe
 
 from agboss_memory import Memory, MemoryModel, Message, Store
 from agboss_memory.errors import CompactionError, InvalidInputError, StrategyError
-from agboss_memory.fit import IMAGE_TOKENS, estimate
-from agboss_memory.messages import ThinkingPart
+from agboss_memory.fit import estimate
+from agboss_memory.messages import MediaPart, ThinkingPart
 from agboss_memory.testing.store_requests import NOW
 
 COMPACT = {"kind": "auto_compact"}
@@ -252,7 +253,8 @@ async def test_b046_what_is_no_text_is_no_summary(store: Store) -> None:
 
 
 async def test_b073_media_count_a_flat_figure() -> None:
-    assert estimate([chat(5)], C4(), media=[IMAGE_TOKENS]) < 5000
+    image = MediaPart(name="cat.png", media_type="image/png", data=b"c" * 300_000)
+    assert estimate([replace(chat(5), media=(image,))], C4()) < 5000
 
 
 async def test_b080_every_part_counts() -> None:

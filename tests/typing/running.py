@@ -9,6 +9,7 @@ from agboss import (
     AgbossError,
     App,
     AssemblyError,
+    Attachment,
     CompactionReport,
     RunResult,
     Summary,
@@ -44,7 +45,9 @@ class Facts(BaseModel):
 async def run() -> None:
     async with create_app(Helper) as app:
         assert_type(app, App)
-        result = await app.execute("Hello", idempotency_key="1")
+        picture = Attachment.from_path("cat.png")
+        assert_type(picture, Attachment)
+        result = await app.execute("Hello", idempotency_key="1", attachments=[picture])
         fields(result)
         thread = await app.threads.get(result.thread)
         assert_type(thread, Thread)

@@ -16,6 +16,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from agboss.components.settings import Thinking
 from agboss.models.chat import CallSettings, ModelReply, ModelRequest, ModelUsage, ToolSchema
+from agboss.models.provider.media import to_content
 from agboss.models.wire_text import clean
 from agboss_memory.messages import Message, ThinkingPart, ToolCall
 
@@ -114,6 +115,8 @@ def _request_part(message: Message) -> wire.ModelRequestPart:
         return wire.ToolReturnPart(tool_name=name, content=text, tool_call_id=call)
     if message.role == "system":
         return wire.SystemPromptPart(content=text)
+    if message.media:
+        return wire.UserPromptPart(content=[text, *map(to_content, message.media)])
     return wire.UserPromptPart(content=text)
 
 

@@ -18,6 +18,7 @@ from agboss.models.keys import key_of
 from agboss.models.provider import RetryPolicy
 from agboss.models.provider.failures import failure
 from agboss.models.provider.library import LIBRARY_MODELS
+from agboss.models.provider.media import accepts_of
 from agboss.models.provider.messages import from_wire, to_parameters, to_settings, to_wire
 
 logger = logging.getLogger("agboss")
@@ -55,6 +56,11 @@ class ProviderModel:
     def context_window(self) -> int | None:
         """Window in tokens by the library's profile, None when unknown."""
         return self._model.context_window
+
+    @property
+    def accepts(self) -> tuple[str, ...]:
+        """Kinds and media types of files that the model takes by the library's profile; () when it does not tell."""
+        return accepts_of(self._spec.provider, self._profile)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """Answer one request, with retries. Once a piece of text was delivered, nothing is tried again.

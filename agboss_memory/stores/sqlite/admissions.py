@@ -74,7 +74,7 @@ def _admit_again(connection: sqlite3.Connection, request: Admission, key: int, n
     row = threads.get(connection, key)
     ((stored, _),) = reads.terns_and_bookings(connection, key, TernPage(after=number - 1, before=number + 1))
     thread, workflow = decode_text(row.id), decode_text(row.workflow)
-    if not matches(request, workflow=workflow, thread=thread, number=number, task=stored.task, start=stored.start):
+    if not matches(request, stored, workflow=workflow, thread=thread):
         raise key_conflict(request)
     if row.running != number:
         return Admitted(

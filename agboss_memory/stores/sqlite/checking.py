@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from agboss_memory.contract import utc_now
-from agboss_memory.stores.checks import copy_findings, finding, sum_findings
+from agboss_memory.stores.checks import copy_findings, file_findings, file_ids, finding, sum_findings
 from agboss_memory.stores.copies import BookedUsage, Finding, ThreadCopy
+from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.lease import MOST_AHEAD
 from agboss_memory.stores.spend import amounts_of
 from agboss_memory.stores.sqlite import copying, messages, steps, threads, usage
@@ -28,10 +29,11 @@ STATE = (
 )
 SAID = "SELECT seq, said FROM terns WHERE thread_key = ? ORDER BY seq"
 OWED = "SELECT seq FROM terns WHERE thread_key = ? AND memory_pending ORDER BY seq"
+NAMED = "SELECT id FROM files WHERE thread_key = ?"
 STEPS = "SELECT DISTINCT tern_seq FROM steps WHERE thread_key = ?"
 BROKEN = (
     "SELECT seq FROM terns WHERE thread_key = ? AND NOT (json_valid(iif(path = '', '[]', path)) "
-    "AND json_valid(ifnull(usage, '[]')) AND json_valid(ifnull(said, '[]')))"
+    "AND json_valid(ifnull(usage, '[]')) AND json_valid(ifnull(said, '[]')) AND json_valid(ifnull(attachments, '[]')))"
 )
 LEDGER = "SELECT workflow, sum(model_calls), sum(tokens), sum(micro_usd) FROM ledger GROUP BY workflow"
 MADE = "SELECT seq FROM sqlite_sequence WHERE name = 'threads'"
@@ -43,14 +45,14 @@ _TAKE_OVER = "Run the next turn of the thread: it closes what was left. If this 
 _Spent = dict[str, Counter[str]]
 
 
-def check(path: Path) -> tuple[Finding, ...]:
-    """All findings of a file."""
+def check(path: Path, contents: FileStore) -> tuple[Finding, ...]:
+    """All findings of a file and of the attachments that it names."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        return tuple(_findings(connection, utc_now()))
+        return tuple(_findings(connection, contents, utc_now()))
 
 
-def _findings(connection: sqlite3.Connection, now: datetime) -> Iterator[Finding]:
+def _findings(connection: sqlite3.Connection, contents: FileStore, now: datetime) -> Iterator[Finding]:
     damage = _damage(connection)
     for text in damage:
         remedy = "Restore the file from a backup, or save what can be read with: sqlite3 FILE .recover"
@@ -63,7 +65,7 @@ def _findings(connection: sqlite3.Connection, now: datetime) -> Iterator[Finding
         yield Finding(code="check.orphan-row", thread="", what=what, remedy=remedy)
     spent: _Spent = {}
     for (key,) in connection.execute(ALL_THREADS).fetchall():
-        yield from _thread(connection, key, now, spent)
+        yield from _thread(connection, contents, key, now, spent)
     yield from _ledger(connection, spent)
     latest = to_micros(now + MOST_AHEAD)
     for workflow, thread, ticket, until in connection.execute(TICKETS).fetchall():
@@ -86,7 +88,9 @@ def _damage(connection: sqlite3.Connection) -> list[str]:
     return [] if told == ["ok"] else told
 
 
-def _thread(connection: sqlite3.Connection, key: int, now: datetime, spent: _Spent) -> Iterator[Finding]:
+def _thread(
+    connection: sqlite3.Connection, contents: FileStore, key: int, now: datetime, spent: _Spent
+) -> Iterator[Finding]:
     row = threads.get(connection, key)
     broken = [number for (number,) in connection.execute(BROKEN, (key,))]
     what = f"the records of Terns {broken} cannot be read"
@@ -108,6 +112,10 @@ def _thread(connection: sqlite3.Connection, key: int, now: datetime, spent: _Spe
     yield from sum_findings(copy, copying.sums(connection, key))
     yield from _lease(connection, key, copy, now)
     yield from _marks(connection, key, copy)
+    if unnamed := file_ids(copy).keys() - {decode_text(name) for (name,) in connection.execute(NAMED, (key,))}:
+        what = f"{len(unnamed)} of its attachments may go with another thread that has them too"
+        yield finding(copy, "check.file-unnamed", what, _REMAKE)
+    yield from file_findings(copy, contents)
     early = usage.of_terns(connection, key, row.running, row.running).get(row.running, []) if row.running else []
     _add_up(copy, early, connection.execute(STATE, (key,)).fetchone()[5], spent)
 

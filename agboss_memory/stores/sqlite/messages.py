@@ -12,6 +12,7 @@ import msgspec
 from agboss_memory.messages import Message, Tern, ThinkingPart, ToolCall
 from agboss_memory.stores.contract import MessagePage
 from agboss_memory.stores.copies import MessageCopy
+from agboss_memory.stores.sqlite import files
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
@@ -43,6 +44,8 @@ def _extra(message: Message) -> str | None:
         extra["calls"] = [[call.id, call.name, call.arguments] for call in message.tool_calls]
     if message.thinking:
         extra["thinking"] = [[part.text, part.signature, part.provider, part.data] for part in message.thinking]
+    if message.attachments:
+        extra["files"] = files.to_values(message.attachments)
     return json.dumps(extra, separators=(",", ":")) if extra else None
 
 
@@ -61,6 +64,7 @@ def _message(row: tuple[Any, ...]) -> Message:
         thinking=tuple(
             ThinkingPart(text=p[0], signature=p[1], provider=p[2], data=p[3]) for p in extra.get("thinking", ())
         ),
+        attachments=files.from_values(extra.get("files", ())),
         tool_call_id=decode_optional(row[3]),
         tool_name=decode_optional(row[4]),
         number=row[5],
@@ -98,6 +102,7 @@ def append(
     rows: list[tuple[Any, ...]] = []
     for place, message in enumerate(messages):
         agent = encode_text(message.agent)
+        files.name(connection, key, message.attachments)
         rows.append(_row(key, agent, following[agent], number, place, message, task, answer))
         following[agent] += 1
     connection.executemany(INSERT, rows)
@@ -111,6 +116,7 @@ def restore(connection: sqlite3.Connection, key: int, copies: Sequence[MessageCo
         tern = terns[message.tern - 1] if message.tern else None
         task, answer = (encode_text(tern.task), encode_text(tern.answer)) if tern else (None, None)
         agent = encode_text(message.agent)
+        files.name(connection, key, message.attachments)
         rows.append(_row(key, agent, message.number, message.tern, item.place, message, task, answer))
     connection.executemany(INSERT, rows)
 

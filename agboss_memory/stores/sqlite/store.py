@@ -38,6 +38,7 @@ from agboss_memory.stores.contract import (
     ThreadState,
     WindowSpec,
 )
+from agboss_memory.stores.files import DiskFiles, FileStore
 from agboss_memory.stores.refusals import refuse_invalid
 from agboss_memory.stores.sqlite import (
     admissions,
@@ -85,6 +86,12 @@ class SqliteStore:
         self._tickets: dict[int, str] = {}  # ticket -> holder
         self._bell = bell_of(path.resolve())
         self._connection = Connection(path, synchronous=synchronous, timeout=timeout, trace=trace)
+        self._files = DiskFiles(path.with_name(f"{path.name}.files"))
+
+    @property
+    def files(self) -> FileStore:
+        """See ``Store.files``: the folder ``<file>.files`` beside the database."""
+        return self._files
 
     async def open(self) -> None:
         """See ``Store.open``."""
@@ -237,7 +244,7 @@ class SqliteStore:
 
     async def delete_thread(self, ref: ThreadRef) -> None:
         """See ``Store.delete_thread``."""
-        await self._connection.write(partial(threads.delete, ref=ref))
+        await self._connection.write(partial(transactions.delete, ref=ref, contents=self._files))
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""
@@ -256,6 +263,6 @@ class SqliteStore:
         """See ``Store.check``. Other calls go on meanwhile."""
         path = self._connection.path
         try:
-            return await asyncio.to_thread(checking.check, path)
+            return await asyncio.to_thread(checking.check, path, self._files)
         except (sqlite3.Error, OSError) as error:
             raise store_fault(error, path) from error

@@ -13,7 +13,7 @@ from agboss_memory.messages import Tern, TernStatus, UsageRecord
 from agboss_memory.stores.contract import Admission, Commit, TernPage
 from agboss_memory.stores.copies import TernCopy
 from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT, UNREADABLE_CODE, UNREADABLE_TEXT
-from agboss_memory.stores.sqlite import usage
+from agboss_memory.stores.sqlite import files, usage
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
@@ -22,8 +22,8 @@ INSERT_CONFIG = "INSERT INTO configs (version, hash) VALUES (?, ?)"
 # The config is nearly always known. When it is not, the row is left out, and comes again with its id.
 INSERT = (
     "INSERT OR IGNORE INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, start, finish, agent, "
-    "path, error, error_code, owner, idempotency_key, task, answer, metadata) VALUES (?, ?, 'running', 0, "
-    "(SELECT id FROM configs WHERE version = ? AND hash = ?), ?, ?, '', '', '', '', '', ?, ?, ?, '', ?)"
+    "path, error, error_code, owner, idempotency_key, task, answer, metadata, attachments) VALUES (?, ?, 'running', 0, "
+    "(SELECT id FROM configs WHERE version = ? AND hash = ?), ?, ?, '', '', '', '', '', ?, ?, ?, '', ?, ?)"
 )
 FINISH = (
     "UPDATE terns SET status = ?, finished_at = ?, tokens = ?, finish = ?, agent = ?, path = ?, "
@@ -32,8 +32,9 @@ FINISH = (
 )
 RESTORE = (
     "INSERT INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, finished_at, tokens, start, "
-    "finish, agent, path, error, error_code, owner, idempotency_key, task, answer, output, metadata, said, usage) "
-    "VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "finish, agent, path, error, error_code, owner, idempotency_key, task, answer, output, metadata, said, usage, "
+    "attachments) "
+    "VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 BOOKED = "SELECT usage FROM terns WHERE thread_key = ? AND seq = ?"
 KEY = "SELECT idempotency_key FROM terns WHERE thread_key = ? AND seq = ?"
@@ -57,8 +58,8 @@ SETTLED = (
 )
 _SELECT = (
     "SELECT seq, task, answer, status, agent, start, finish, path, output, error, error_code, version, hash, "
-    "started_at, finished_at, tokens, metadata, terns.usage FROM terns CROSS JOIN configs ON configs.id = config_id "
-    "WHERE thread_key = ? AND "
+    "started_at, finished_at, tokens, metadata, terns.usage, attachments FROM terns "
+    "CROSS JOIN configs ON configs.id = config_id WHERE thread_key = ? AND "
 )
 ONE = _SELECT + "seq = ?"
 NEWEST_FINISHED = _SELECT + "seq < ? AND status NOT IN ('running', 'paused') ORDER BY seq DESC LIMIT ?"
@@ -87,7 +88,8 @@ def _path(stored: str) -> tuple[str, ...] | None:
 
 
 def _tern(row: tuple[Any, ...], records: tuple[UsageRecord, ...] = ()) -> Tern:
-    path = _path(row[7])
+    path, attachments = _path(row[7]), files.from_column(row[18])
+    readable = path is not None and attachments is not None
     return Tern(
         number=row[0],
         task=decode_text(row[1]),
@@ -96,16 +98,17 @@ def _tern(row: tuple[Any, ...], records: tuple[UsageRecord, ...] = ()) -> Tern:
         agent=decode_text(row[4]),
         start=decode_text(row[5]),
         finish=decode_text(row[6]),
-        path=() if path is None else path,
+        path=path or (),
         output=decode_optional(row[8]),
-        error=decode_text(row[9]) or ("" if path is not None else UNREADABLE_TEXT),
-        error_code=decode_text(row[10]) or ("" if path is not None else UNREADABLE_CODE),
+        error=decode_text(row[9]) or ("" if readable else UNREADABLE_TEXT),
+        error_code=decode_text(row[10]) or ("" if readable else UNREADABLE_CODE),
         version=decode_text(row[11]),
         config_hash=decode_text(row[12]),
         started_at=from_micros(row[13]),
         finished_at=None if row[14] is None else from_micros(row[14]),
         tokens=row[15],
         metadata=decode_optional(row[16]),
+        attachments=attachments or (),
         usage=records,
     )
 
@@ -130,10 +133,12 @@ def begin(connection: sqlite3.Connection, key: int, number: int, request: Admiss
         encode_optional(request.idempotency_key),
         encode_text(request.task),
         encode_optional(request.metadata),
+        files.to_column(request.attachments),
     )
     if not connection.execute(INSERT, row).rowcount:
         connection.execute(INSERT_CONFIG, row[2:4])
         connection.execute(INSERT.replace("OR IGNORE ", ""), row)
+    files.name(connection, key, request.attachments)
 
 
 def finish(connection: sqlite3.Connection, request: Commit, said: str | None, booked: str | None) -> str:
@@ -262,5 +267,7 @@ def restore(connection: sqlite3.Connection, key: int, owner: str | None, copy: T
             encode_optional(tern.metadata),
             said,
             usage.encode(copy.usage),
+            files.to_column(tern.attachments),
         ),
     )
+    files.name(connection, key, tern.attachments)

@@ -203,9 +203,9 @@ def orphaned(connection: sqlite3.Connection, workflow: str, now: datetime, after
     return found[:limit]
 
 
-def delete(connection: sqlite3.Connection, ref: ThreadRef) -> None:
+def delete(connection: sqlite3.Connection, key: int) -> None:
     """Remove a thread and, by cascade, all that belongs to it."""
-    connection.execute(DELETE, (named(connection, ref).key,))
+    connection.execute(DELETE, (key,))
 
 
 def page(

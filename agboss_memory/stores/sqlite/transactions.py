@@ -17,11 +17,14 @@ from agboss_memory.stores.contract import (
     MemoryOutcome,
     StepWrite,
     SummaryWrite,
+    ThreadRef,
 )
+from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.refusals import foreign_thread
 from agboss_memory.stores.sqlite import (
     blocks,
     conversations,
+    files,
     messages,
     steps,
     summaries,
@@ -137,3 +140,14 @@ def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | N
             conversations.add(connection, key, retired.agent, back)
         threads.touch(connection, key)
     return retired
+
+
+def delete(connection: sqlite3.Connection, ref: ThreadRef, contents: FileStore) -> None:
+    """Remove a thread and the contents that only it names.
+
+    They go before the transaction ends: nobody can name one of them meanwhile, and none is ever forgotten on the disk.
+    """
+    key = threads.named(connection, ref).key
+    orphans = files.only_of_thread(connection, key)
+    threads.delete(connection, key)
+    contents.remove(orphans)

@@ -104,7 +104,7 @@ async def test_caps(
     if kept == size:
         assert text == "x" * size
     else:
-        assert text == "x" * kept + f"\n[Result cut: the first {kept} of {size} characters are shown.]"
+        assert text == "x" * kept + f"\n[... output cut: only its first {kept} of {size} characters were kept]"
 
 
 async def test_a_tool_reports_its_cost(agboss_app: MakeApp, mock_llm: MockLlm) -> None:

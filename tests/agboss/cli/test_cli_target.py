@@ -98,7 +98,7 @@ def test_usage_errors(agboss: Agboss) -> None:
 
 def test_importing_the_package_loads_no_shell(place: Path) -> None:
     code = (
-        "import sys, agboss.public; before = set(sys.modules); import agboss.cli; new = set(sys.modules) - before;"
+        "import sys, agboss.app.app; before = set(sys.modules); import agboss.cli; new = set(sys.modules) - before;"
         "assert not new & {'typer', 'rich', 'prompt_toolkit'}, new; assert len(new) <= 1, new;"
         "import agboss.cli.program; assert 'rich.table' not in sys.modules; assert 'prompt_toolkit' not in sys.modules"
     )

@@ -49,7 +49,7 @@ def test_memory_show_compact_and_undo(desk: Agboss, agboss: Agboss) -> None:
     assert '<summary turns="1–2"> My name is Pavel. I live in Brno. </summary>' in shown.out
     assert "total: " in shown.out
     view = agboss(*without_key, "--json", "memory", "show", thread, "--agent", "recaller").json
-    assert [row["number"] for row in view["rows"] if row["state"] == "summary"] == [2, 4]
+    assert [row["last_tern"] for row in view["messages"] if row["state"] == "summary"] == [2, 4]
     assert view["left_out"] == []
     undone = agboss(*without_key, "memory", "undo", thread)
     assert undone.out == "retired turns 3–4: It rains. It is late.\n"
@@ -65,7 +65,7 @@ def test_memory_names_what_is_left_out(desk: Agboss) -> None:
     for number in range(9):
         desk("run", f"Number {number}.", "--thread", thread)
     shown = desk("memory", "show", thread)
-    assert "left out: turns 1–4 (beyond the agent's history)" in shown.out
+    assert "left out: turns 1–4 (beyond what the agent reads)" in shown.out
 
 
 def test_an_unknown_agent(desk: Agboss) -> None:

@@ -19,7 +19,7 @@ from agboss.models import CallSettings, ModelCatalog, ModelRequest, ToolSchema
 from agboss.models.provider import RetryPolicy, open_provider_model
 from agboss.models.provider.model import ProviderModel
 from agboss.models.wire_text import clean
-from agboss_memory.messages import Message, ThinkingPart, ToolCall
+from agboss_memory.messages import MediaPart, Message, ThinkingPart, ToolCall
 
 FAST = RetryPolicy(attempts=3, wait=0.0, longest_wait=0.01, timeout=10.0)
 LOOK = ToolSchema(
@@ -399,3 +399,32 @@ async def test_thinking_that_cannot_be_sent_is_warned_of_once(
     assert "reasoning_effort" not in fake.requests[0]
     (warned,) = [record.getMessage() for record in caplog.records if record.name == "agboss"]
     assert warned == "thinking='low' of 'helper' is not sent: model 'openai-compatible:plain' is not known to take it"
+
+
+async def test_files_go_behind_the_text_of_their_message(fake: FakeOpenAI, model: ProviderModel) -> None:
+    fake.script("A cat.")
+    image = MediaPart(name="cat.png", media_type="image/png", data=b"\x89PNG")
+    notes = MediaPart(name="notes.json", media_type="application/json", data=b'{"a": "\xff"}')
+    await model.generate(asking(Message(role="user", content="What?", media=(image, notes))))
+    text, picture, *rest = fake.requests[0]["messages"][0]["content"]
+    assert text == {"type": "text", "text": "What?"}
+    assert picture["image_url"]["url"] == "data:image/png;base64,iVBORw=="
+    assert '{"a": "\ufffd"}' in json.dumps(rest, ensure_ascii=False).replace('\\"', '"')
+
+
+async def test_behind_a_gateway_nobody_tells_what_a_model_takes(model: ProviderModel) -> None:
+    assert model.accepts == ()
+
+
+async def test_the_profile_tells_of_models_of_the_vendors(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    catalog = ModelCatalog()
+    openai = catalog.accepts(ModelSpec("openai:gpt-5-mini"))
+    assert {"image", "application/pdf", "text/plain"} <= set(openai)
+    assert not {"audio", "video"} & set(openai)
+    assert catalog.accepts(ModelSpec("anthropic:claude-sonnet-4-5")) == ("image", "application/pdf", "text/plain")
+    assert catalog.accepts(ModelSpec("openai:gpt-5-mini", accepts=("audio",))) == ("audio",)
+    assert catalog.accepts(ModelSpec("embedded:/x.gguf", accepts=("image",))) == ()
+    assert ModelCatalog(offline=True).accepts(ModelSpec("openai:gpt-5-mini")) == ()
+    await catalog.aclose()

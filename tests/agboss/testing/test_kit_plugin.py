@@ -178,7 +178,7 @@ FAULTS = {
 
         class Broken(BaseMemoryStrategy):
             def build_context(self, context):
-                return MemoryView(messages=(Message(role="assistant", content="I begin"),))
+                return MemoryView(messages=(Message(role="user", content=""),))
 
         @agent(model="openai:gpt-5-mini", memory_strategy=Broken)
         class Bad: ...
@@ -189,7 +189,7 @@ FAULTS = {
                 with pytest.raises(Exception):
                     await app.execute("Go")
         """,
-        "*a provider would refuse this request of 'bad': the first message is from 'assistant'*",
+        "*a provider would refuse this request of 'bad': message 1 (user) is empty*",
     ),
     "not offered": (
         """

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agboss_memory.errors import CopyError
-from agboss_memory.messages import Block, Message, Summary, Tern, TernStatus, ThinkingPart, ToolCall, UsageRecord
+from agboss_memory.messages import (
+    AttachmentRecord,
+    Block,
+    Message,
+    Summary,
+    Tern,
+    TernStatus,
+    ThinkingPart,
+    ToolCall,
+    UsageRecord,
+)
 from agboss_memory.records import replace
 from agboss_memory.stores import MemoryStore, SummaryCopy, TernCopy, ThreadCopy, dump_thread, load_thread
 from agboss_memory.stores.contract import BookedUsage, PendingWork
@@ -32,6 +42,7 @@ USAGE = st.builds(
     source=st.sampled_from(("api", "unknown")),
 )
 BOOKED = st.builds(BookedUsage, step_key=TEXT, record=USAGE)
+FILES = st.lists(st.builds(AttachmentRecord, name=TEXT, media_type=TEXT, size=COUNT, id=TEXT), max_size=2).map(tuple)
 STATUS = st.sampled_from([status for status in TernStatus if status is not TernStatus.RUNNING])
 TERN = st.builds(
     Tern,
@@ -44,6 +55,7 @@ TERN = st.builds(
     started_at=MOMENT,
     finished_at=st.none() | MOMENT,
     tokens=SOME,
+    attachments=FILES,
 )
 CALL = st.builds(ToolCall, id=TEXT, name=TEXT, arguments=TEXT)
 MESSAGE = st.builds(
@@ -54,6 +66,7 @@ MESSAGE = st.builds(
     thinking=st.lists(st.builds(ThinkingPart, text=TEXT, data=TEXT), max_size=2).map(tuple),
     agent=TEXT,
     tokens=SOME,
+    attachments=FILES,
     created_at=MOMENT,
 )
 SUMMARY = st.builds(Summary, first=COUNT, last=COUNT, text=TEXT, usd=st.none() | st.just(Decimal("1.50")), agent=TEXT)

@@ -1,11 +1,6 @@
-"""The in-memory store."""
+"""The store in memory: what every store does."""
 
-from pathlib import Path
+from agboss_memory import MemoryStore
+from agboss_memory.testing import store_conformance
 
-from agboss_memory.stores import MemoryStore, Store
-from agboss_memory.testing.store_conformance import StoreConformance
-
-
-class TestMemoryStore(StoreConformance):
-    def make_store(self, folder: Path) -> Store:
-        return MemoryStore()
+TestMemoryStore = store_conformance(lambda folder: MemoryStore())

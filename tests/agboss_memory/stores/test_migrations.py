@@ -1,17 +1,20 @@
 """Files of older schema versions with data in them: migrated, read, and written on. Class R."""
 
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agboss_memory.attachments import Attachment
 from agboss_memory.messages import TernStatus
-from agboss_memory.stores import MessagePage, SqliteStore
+from agboss_memory.stores import FileWrite, MessagePage, SqliteStore
 from agboss_memory.stores.sqlite.migrations import applied, migrate, scripts
 from agboss_memory.testing.store_requests import NOW, WIDE, admission, all_terns, later, ref, run_tern
 
 NUMBERS = [number for number, _ in scripts()]
+NOTE = Attachment.from_bytes(b"buy milk", name="a note.txt")
 MICROS = round(NOW.timestamp() * 1_000_000)
 
 
@@ -126,6 +129,10 @@ def rows(version: int) -> dict[str, list[dict[str, Any]]]:
             {**sums, "agent": "desk", "last_seq": 4, "live_tokens": 6, "uncounted": 1},
             {**sums, "agent": 'o"\x10d800', "last_seq": 1, "live_tokens": 2},
         ]
+    if version >= 3:
+        note = NOTE.record()
+        made["terns"][1]["attachments"] = json.dumps([[note.name, note.media_type, note.size, note.id]])
+        made["files"] = [{"id": note.id, "thread_key": 1}]
     return made
 
 
@@ -152,6 +159,8 @@ async def test_b110_b113_a_file_of_any_older_version_is_read_and_goes_on(tmp_pat
         connection.close()
     store = SqliteStore(path, synchronous="NORMAL")
     await store.open()
+    if version >= 3:
+        await store.files.write(FileWrite(data=NOTE.data))
     assert await store.check() == ()
     state = await store.thread(ref(), WIDE)
     assert [(tern.task, tern.answer) for tern in state.window.terns] == [("q1", "a\x00"), ("q2", "a2")]
@@ -160,7 +169,9 @@ async def test_b110_b113_a_file_of_any_older_version_is_read_and_goes_on(tmp_pat
     assert [(item.agent, item.content) for item in said] == [("desk", "q1"), ('o"\ud800', "aside"), ("desk", "a\x00")]
     talk = await store.conversation(state.key, "desk", 9)
     assert (talk.last, talk.live_tokens, talk.uncounted) == (4, 6, 1)
-    assert [len(tern.usage) for tern in await all_terns(store, state.key)] == [1, 2, 0]
+    stored = await all_terns(store, state.key)
+    assert [len(tern.usage) for tern in stored] == [1, 2, 0]
+    assert [tern.attachments for tern in stored] == [(), (NOTE.record(),) if version >= 3 else (), ()]
     again = await store.admit(admission("q1", idempotency_key="k"))
     assert (again.kind, again.number) == ("repeat", 1)
     following, _ = await run_tern(store, "q4", "a4", now=later(99))
@@ -170,6 +181,7 @@ async def test_b110_b113_a_file_of_any_older_version_is_read_and_goes_on(tmp_pat
     assert await store.check() == ()
     copy = await store.copy(ref())
     await store.delete_thread(ref())
+    assert store.files.lost([NOTE.record().id]) == [NOTE.record().id]
     await store.restore(copy)
     assert await store.copy(ref()) == copy
     await store.close()

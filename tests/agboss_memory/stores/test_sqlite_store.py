@@ -1,11 +1,8 @@
 """The SQLite store: what every store does."""
 
-from pathlib import Path
+from agboss_memory import open_store
+from agboss_memory.testing import store_conformance
 
-from agboss_memory.stores import Store, open_store
-from agboss_memory.testing.store_conformance import StoreConformance
-
-
-class TestSqliteStore(StoreConformance):
-    def make_store(self, folder: Path) -> Store:
-        return open_store(f"sqlite:///{folder / 'deep' / 'log.db'}?synchronous=NORMAL")
+TestSqliteStore = store_conformance(
+    lambda folder: open_store(f"sqlite:///{folder / 'deep' / 'log.db'}?synchronous=NORMAL")
+)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agboss_memory.stores import MemoryStore, SqliteStore, TernPage
+from agboss_memory.testing.store_attachments import CAT, NOTE, tern_with
 from agboss_memory.testing.store_copies import eventful
 from agboss_memory.testing.store_requests import run_terns
 
@@ -101,6 +102,38 @@ async def test_b110_one_broken_record_does_not_hide_the_others(tmp_path: Path) -
     found = await store.check()
     assert ("check.unreadable", "the records of Terns [2] cannot be read") in {(item.code, item.what) for item in found}
     assert (await run_terns(store, 1)).number == 4
+    await store.close()
+
+
+async def test_files_that_are_damaged_or_named_by_nobody_are_found(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db", synchronous="NORMAL")
+    await store.open()
+    await tern_with(store, CAT, NOTE)
+    assert await store.check() == ()
+    place = tmp_path / "log.db.files" / CAT.record().id[:2] / CAT.record().id
+    place.write_bytes(b"another cat")
+    with sqlite3.connect(tmp_path / "log.db") as connection:
+        connection.execute("DELETE FROM files WHERE id = ?", (NOTE.record().id,))
+    connection.close()
+    found = {item.code: item.what for item in await store.check()}
+    assert found.keys() == {"check.file-missing", "check.file-unnamed"}
+    assert "'a cat.png'" in found["check.file-missing"]
+    await store.close()
+
+
+async def test_b110_files_of_a_tern_that_cannot_be_read_leave_the_tern(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.db", synchronous="NORMAL")
+    await store.open()
+    key = (await run_terns(store, 2)).key
+    for broken in ("[", "[[1]]", "9"):
+        with sqlite3.connect(tmp_path / "log.db") as connection:
+            connection.execute("UPDATE terns SET attachments = ? WHERE seq = 1", (broken,))
+        connection.close()
+        terns = await store.terns(key, TernPage())
+        assert [(tern.task, tern.attachments, tern.error_code) for tern in terns] == [
+            ("q1", (), "store.unreadable"),
+            ("q2", (), ""),
+        ]
     await store.close()
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import tempfile
-import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -19,19 +17,8 @@ from agboss.events import Answered, TextDelta
 from agboss.testing import ScriptedModels, call_tool, reply
 from agboss_memory import MemoryView, Summary, Tern
 from agboss_memory.render import FENCES, fence, joined, view_rows
-
-ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=40)
-HOSTILE = [
-    "\x00",
-    "a\x00b",
-    "\ud800",
-    "\udfff tail",
-    "\x10" + "0000",
-    "<|endoftext|>",
-    "\r\n\u2028\x85",
-    "e\u0301",
-    "\ufeff",
-]
+from agboss_memory.testing import texts
+from agboss_memory.testing.promises.trust import fences
 
 JUNK = st.text(
     st.sampled_from([" ", "\t", "\n", "/", "\\", "\u200b", "\u00ad", "\ufeff", "!", "\x00", "\u2060"]), max_size=3
@@ -52,31 +39,21 @@ def look_alikes(draw: st.DrawFn) -> str:
     return draw(OPENINGS) + draw(JUNK) + "".join(letters) + ending
 
 
-def plain(text: str) -> str:
-    """What a careless reader makes of a text: widths and invisible characters do not count."""
-    folded = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(letter for letter in folded if letter == "\n" or unicodedata.category(letter)[0] not in "CM")
-
-
-def tags(text: str) -> list[str]:
-    return re.findall(rf"<[\W_]*(?:{'|'.join(FENCES)})(?![^\W_])", plain(text))
-
-
-@given(before=ANY_TEXT, tag=look_alikes(), after=ANY_TEXT, name=st.sampled_from(FENCES))
+@given(before=texts(longest=9), tag=look_alikes(), after=texts(longest=9), name=st.sampled_from(FENCES))
 @example(before="", tag="</summary>", after="", name="summary")
 @example(before="", tag="</ſummary>", after="", name="summary")
 def test_promise_9_nothing_reads_like_a_tag_inside_a_fence(before: str, tag: str, after: str, name: str) -> None:
     fenced = fence(name, before + tag + after)
-    assert len(tags(fenced)) == 2
+    assert len(fences(fenced)) == 2
     assert fenced.startswith(f"<{name}>\n")
     assert fenced.endswith(f"\n</{name}>\n")
 
 
-@given(texts=st.lists(st.one_of(look_alikes(), ANY_TEXT), min_size=3, max_size=3))
+@given(texts=st.lists(st.one_of(look_alikes(), texts(longest=9)), min_size=3, max_size=3))
 def test_promise_9_a_view_has_the_tags_that_the_framework_made(texts: list[str]) -> None:
     view = MemoryView(summaries=(Summary(first=1, last=2, text=texts[0]),), recalled=(texts[1],))
     text = joined(view_rows(view, "task", [('"><result>', texts[2])]))
-    assert len(tags(text)) == 6
+    assert len(fences(text)) == 6
 
 
 @pytest.mark.parametrize("text", ["a < b and c > d", "<div>x</div>", "<results>", "1 <2 >3", "x</p>"])
@@ -132,13 +109,13 @@ async def _summary_round_trip(url: str, task: str, answer: str, summary: str) ->
             event.model_dump_json()
         assert first.memory == "turns 1–1 → summary 1/2", first.warnings
         assert (await app.memory.summaries(first.thread))[0].text == "S" + summary + "S"
-        assert (await app.memory.view(first.thread)).rows
+        assert (await app.memory.view(first.thread)).messages
         models.compaction.then_return("T")
         await app.execute("again", thread=first.thread)
     models.verify()
 
 
-HARD = st.one_of(ANY_TEXT, st.sampled_from(HOSTILE))
+HARD = texts(longest=99)
 
 
 @given(task=HARD, answer=HARD, result=HARD, summary=HARD)
@@ -152,13 +129,13 @@ def test_promise_11_any_text_round_trips_on_disk(task: str, answer: str, result:
         asyncio.run(_round_trip(f"sqlite:///{folder}/a.db", task or "?", answer or "!", result or ".", summary))
 
 
-@given(text=ANY_TEXT)
+@given(text=texts(longest=9))
 def test_promise_11_every_event_can_be_written(text: str) -> None:
     for event in (TextDelta(text=text), Answered(answer=text, status="answered")):
         assert type(event).model_validate_json(event.model_dump_json()) == event
 
 
-@given(task=ANY_TEXT, answer=ANY_TEXT)
+@given(task=texts(longest=9), answer=texts(longest=9))
 def test_any_turn_can_be_shown(task: str, answer: str) -> None:
     view = MemoryView(history=(Tern(number=1, task=task, answer=answer),))
     assert answer in joined(view_rows(replace(view), "next"))

@@ -155,11 +155,11 @@ class Play:
 
     async def _cover(self, terns: tuple[Tern, ...]) -> None:
         view = await self.app.memory.view("t")
-        raw = [row.number for row in view.rows if row.number > 0 and row.state == "live"]
+        raw = [row.last_tern for row in view.messages if row.last_tern and row.state == "live"]
         ranges = [
             tuple(int(part) for part in found.split("–"))
-            for row in view.rows
-            for found in re.findall(r'^<summary turns="([^"]+)">', row.content)
+            for row in view.messages
+            for found in re.findall(r'^<summary turns="([^"]+)">', row.shown)
         ]
         summarised = [number for first, last in ranges for number in range(first, last + 1)]
         left = [number for gap in view.left_out for number in range(gap.first, gap.last + 1)]

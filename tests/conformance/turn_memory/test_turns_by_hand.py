@@ -61,4 +61,4 @@ async def test_what_a_strategy_names_as_left_out_keeps_its_reason() -> None:
         LeftOut(first=1, last=1, reason="beyond_reach"),
         LeftOut(first=2, last=3, reason="boring"),
     )
-    assert [row.number for row in view.rows if row.number] == [4]
+    assert [row.last_tern for row in view.messages if row.last_tern] == [4]

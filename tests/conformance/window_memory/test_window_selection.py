@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 from window_memory import C4, Summariser, call, chat, left, memory_of, numbered, numbers, result, rounds, said, stored
 
 from agboss_memory import (
     Budget,
+    MediaPart,
     Memory,
     MemoryContext,
     Message,
@@ -17,8 +19,7 @@ from agboss_memory import (
     parse_memory_config,
     strategy_for,
 )
-from agboss_memory.fit import document_tokens, estimate
-from agboss_memory.fit.estimate import IMAGE_TOKENS
+from agboss_memory.fit import IMAGE_TOKENS, document_tokens, estimate
 from agboss_memory.strategies.selection import share
 from agboss_memory.tokens import encoding_for
 
@@ -65,7 +66,14 @@ def test_m024_a_custom_prefix_wins() -> None:
 def test_m025_what_media_and_messages_count() -> None:
     assert (IMAGE_TOKENS, document_tokens(300_000), document_tokens(3)) == (1600, 3000, 1000)
     assert estimate([chat(5)], C4()) == 9
-    assert estimate([chat(5)], C4(), media=[IMAGE_TOKENS]) == 1609
+    for media_type, size, tokens in (
+        ("image/png", 5, 1600),
+        ("image/png", 300_000, 1600),
+        ("application/pdf", 300_000, 3000),
+        ("application/pdf", 3, 1000),
+    ):
+        part = MediaPart(name="x", media_type=media_type, data=b"d" * size)
+        assert estimate([replace(chat(5), media=(part,))], C4()) == 9 + tokens
 
 
 @pytest.mark.parametrize(("budget", "first"), [(300, 8), (299, 9)])

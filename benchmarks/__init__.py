@@ -1,0 +1,1 @@
+"""What is measured by hand, with commands in README.md."""

@@ -1,0 +1,1 @@
+"""Which planted facts a model can still see, or fetch, after long threads."""
