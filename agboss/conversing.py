@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import agboss.events as events
 from agboss.errors import CompactionError
-from agboss.events import Compacted
 from agboss.plan import total
 from agboss.run import CompactionReport
 from agboss_memory.contract import Conversation, TokenCounter
@@ -95,7 +95,7 @@ class RunningConversation(StoredConversation):
             live.compacted.append(kept)
             if live.emit is not None:
                 live.emit(
-                    Compacted(
+                    events.Compacted(
                         node="compaction",
                         memory=str(CompactionReport(conversations=(kept,))),
                         input_tokens=sum(item.record.input_tokens for item in usage),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agboss.events import RunEvent, TextDelta, ToolFinished, ToolStarted
+import agboss.events as events
 from agboss_memory.messages import ToolCall
 
 
@@ -16,7 +16,7 @@ class Hearing:
         answer: Receives text that can only be part of the Tern's answer, None when the node's text cannot be.
     """
 
-    def __init__(self, emit: Callable[[RunEvent], None], answer: Callable[[str], None] | None = None) -> None:
+    def __init__(self, emit: Callable[[events.RunEvent], None], answer: Callable[[str], None] | None = None) -> None:
         self._emit = emit
         self._answer = answer
 
@@ -24,12 +24,12 @@ class Hearing:
         """A piece of text."""
         if certain and self._answer is not None:
             self._answer(text)
-        self._emit(TextDelta(node=node, text=text, certain=certain))
+        self._emit(events.TextDelta(node=node, text=text, certain=certain))
 
     def tool_started(self, node: str, call: ToolCall) -> None:
         """A tool is about to run."""
-        self._emit(ToolStarted(node=node, tool=call.name, call_id=call.id, arguments=call.arguments))
+        self._emit(events.ToolStarted(node=node, tool=call.name, call_id=call.id, arguments=call.arguments))
 
     def tool_finished(self, node: str, call: ToolCall, result: str, ok: bool) -> None:
         """A tool has run."""
-        self._emit(ToolFinished(node=node, tool=call.name, call_id=call.id, result=result, ok=ok))
+        self._emit(events.ToolFinished(node=node, tool=call.name, call_id=call.id, result=result, ok=ok))

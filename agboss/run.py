@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
+import agboss.events as events
 from agboss.errors import OutputError
-from agboss.events import RunEvent, Warned
 from agboss_memory.messages import AttachmentRecord, Message, Summary, TernStatus, UsageRecord
 from agboss_memory.records import Record, Struct, field
 from agboss_memory.render import span
@@ -137,7 +137,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     started_at: datetime
     window: Window
     meter: Meter
-    emit: Callable[[RunEvent], None] | None = None
+    emit: Callable[[events.RunEvent], None] | None = None
     attachments: tuple[AttachmentRecord, ...] = ()
     pending: tuple[PendingWork, ...] = ()
     path: list[str] = field(default_factory=list[str])
@@ -155,7 +155,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
             self.warnings.append(text)
             logger.warning("thread %s, turn %d: %s", self.thread, self.number, text, extra={"warning": text})
             if self.emit is not None:
-                self.emit(Warned(text=text))
+                self.emit(events.Warned(text=text))
 
     def hear(self, text: str) -> None:
         """Note a piece of the answer that a listener has got: it is kept if the Tern is cancelled now."""

@@ -7,9 +7,9 @@ from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Any
 
+import agboss.events as events
 from agboss.container import CURRENT, TernScope
 from agboss.errors import AgbossError, StoreLockedError
-from agboss.events import Answered, NodeFinished, NodeStarted, RouteChosen, TernStarted
 from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.models.meter import Meter
@@ -55,7 +55,7 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             outcome = await _to_answer(runtime, request, live, scope)
             recorded = await _record(runtime, live, outcome)
             if live.emit is not None:
-                live.emit(Answered(answer=outcome.answer, status=outcome.status))
+                live.emit(events.Answered(answer=outcome.answer, status=outcome.status))
             if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
                 runtime.spawn(_release_after(_remember(runtime, live, recorded), lines.pop_all()))
                 return conclude(live, outcome, MemoryReport())
@@ -129,7 +129,7 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
 def _note(live: LiveTern) -> None:
     """The first event, and warnings that hold before anything has run."""
     if live.emit is not None:
-        live.emit(TernStarted(node=live.start, thread=live.thread, tern=live.number))
+        live.emit(events.TernStarted(node=live.start, thread=live.thread, tern=live.number))
     for line in live.plan.offline:
         live.warn(line)
     before = live.window.terns[-1] if live.window.terns else None
@@ -184,7 +184,9 @@ async def _walk(live: LiveTern) -> Finished:
         if choice.route is not None and live.emit is not None:
             route = choice.route
             live.emit(
-                RouteChosen(node=node.spec.name, next=route.next, confidence=route.confidence, source=route.source)
+                events.RouteChosen(
+                    node=node.spec.name, next=route.next, confidence=route.confidence, source=route.source
+                )
             )
         node = choice.node
         name, kind = node.spec.name, node.spec.kind
@@ -201,7 +203,7 @@ async def _visit(live: LiveTern, node: Node) -> None:
     name = node.spec.name
     listener = None if live.emit is None else Hearing(live.emit, live.hear if _ends_after(live, node) else None)
     if live.emit is not None:
-        live.emit(NodeStarted(node=name))
+        live.emit(events.NodeStarted(node=name))
     build_view = view_builder(live, name) if node.spec.kind == "agent" else None
     done = await dispatch(DispatchRequest(live=live, node=node, build_view=build_view, listener=listener))
     live.value = done.value
@@ -209,7 +211,7 @@ async def _visit(live: LiveTern, node: Node) -> None:
     if node.spec.kind == "agent":
         live.agent = name
     if live.emit is not None:
-        live.emit(NodeFinished(node=name, answer=done.answer))
+        live.emit(events.NodeFinished(node=name, answer=done.answer))
 
 
 def _ends_after(live: LiveTern, node: Node) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any, Literal
 
+import agboss.events as events
 from agboss.components.settings import RunLimits
 from agboss.container import CURRENT
 from agboss.errors import NestedRunError
-from agboss.events import RunEvent
 from agboss.plan import Plan
 from agboss.queue import ThreadQueue, thread_line
 from agboss.windows import Windows
@@ -89,7 +89,7 @@ class RunRequest(Record):
     metadata: str | None = None
     attachments: tuple[Attachment, ...] = ()
     timeout: float | None = None
-    emit: Callable[[RunEvent], None] | None = None
+    emit: Callable[[events.RunEvent], None] | None = None
 
 
 async def enter(runtime: Runtime, request: RunRequest) -> ExitStack:
@@ -129,7 +129,7 @@ def _refuse_own_thread(request: RunRequest) -> None:
 async def spent_today(runtime: Runtime, day: str) -> DaySpend | None:
     """What the workflow has spent on a UTC day, None when no daily bound needs it."""
     limits = runtime.plan.limits
-    if limits is None or limits.per_day == RunLimits():
+    if limits is None or limits.per_day == RunLimits.plain():
         return None
     return await runtime.store.day_spend(runtime.plan.name, day)
 

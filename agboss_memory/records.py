@@ -9,9 +9,15 @@ from collections.abc import Callable
 from typing import Any, dataclass_transform
 
 from msgspec import NODEFAULT, Struct, field
-from msgspec.structs import fields, replace
+from msgspec.structs import fields as _fields
+from msgspec.structs import replace
 
-__all__ = ["Record", "Struct", "field", "replace"]
+__all__ = ["Record", "Struct", "field", "fields", "replace"]
+
+
+def fields(record: "type[Struct] | Struct") -> tuple[str, ...]:
+    """Names of a record's fields, in order."""
+    return record.__struct_fields__
 
 
 class _KeywordOnly(type(Struct)):
@@ -26,7 +32,7 @@ class _DataclassFields:
     """What the dataclasses module looks for on a class, built when somebody asks."""
 
     def __get__(self, instance: object, owner: type) -> dict[str, dataclasses.Field[Any]]:
-        return {one.name: _as_dataclass_field(one) for one in fields(owner)}
+        return {one.name: _as_dataclass_field(one) for one in _fields(owner)}
 
 
 def _as_dataclass_field(one: Any) -> "dataclasses.Field[Any]":

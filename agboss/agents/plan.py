@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from agboss.agents.tools import BoundTool
 from agboss.components.agent import AgentSpec, PromptContext
 from agboss.models import ModelHandle
 from agboss_memory.attachments import PartContentReader
-from agboss_memory.config import AnyMemoryConfig
 from agboss_memory.contract import BaseMemoryStrategy, Budget, Reach, TokenCounter
 from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record
 from agboss_memory.strategies.turns import TurnMemory
+
+if TYPE_CHECKING:
+    from agboss_memory.config import AnyMemoryConfig
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 

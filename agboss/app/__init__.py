@@ -7,7 +7,7 @@ from agboss_memory.later import later
 if TYPE_CHECKING:
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
-    from agboss.app.streaming import RunStream
+    from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
     from agboss.app.working_memory import MemoryRow, WorkingMemory
 else:
@@ -19,7 +19,7 @@ else:
                 "create_app",
             ),
             "agboss.app.memory": ("AppMemory",),
-            "agboss.app.streaming": ("RunStream",),
+            "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
                 "AppThreads",
                 "Thread",
@@ -42,4 +42,5 @@ __all__ = [
     "ThreadExport",
     "WorkingMemory",
     "create_app",
+    "direct_agents",
 ]

@@ -7,18 +7,15 @@ import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
+import agboss.app as parts  # what looks at memory, and streams, are loaded when they are used
 from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
-from agboss.app.memory import AppMemory
 from agboss.app.request import RunArguments, make_request
-from agboss.app.streaming import RunStream, direct_agents
 from agboss.app.threads import AppThreads
 from agboss.components.injection import Provider, ProviderLike, provide, provide_class
 from agboss.components.workflow import as_providers
@@ -30,6 +27,9 @@ from agboss.runner import run_tern
 from agboss_memory.attachments import Attachment
 from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.stores import Store, open_store
+
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
 
 logger = logging.getLogger("agboss")
 
@@ -163,7 +163,11 @@ class App:
         self._leave_portal: Callable[[], Any] | None = None
         self._portal_lock = Lock()
         self.threads = AppThreads(self._lifecycle)
-        self.memory = AppMemory(self._lifecycle)
+
+    @cached_property
+    def memory(self) -> parts.AppMemory:
+        """What agents see of threads, and what a person may do about it."""
+        return parts.AppMemory(self._lifecycle)
 
     @property
     def name(self) -> str:
@@ -248,7 +252,7 @@ class App:
         attachments: Iterable[Attachment] = (),
         metadata: Mapping[str, Any] | None = None,
         timeout: float | None = None,
-    ) -> RunStream:
+    ) -> parts.RunStream:
         """Run one Tern and hear what happens: ``async with app.stream(...) as run: async for event in run: ...``.
 
         Takes the same arguments as ``execute``. Entering raises admission errors; leaving cancels a Tern that still
@@ -264,7 +268,7 @@ class App:
             timeout=timeout,
         )
         request = make_request(self.name, self._lifecycle.assembly.graph, start, input, arguments)
-        return RunStream(self._lifecycle, request, direct_agents(self._lifecycle.assembly.graph))
+        return parts.RunStream(self._lifecycle, request, parts.direct_agents(self._lifecycle.assembly.graph))
 
     def execute_sync(self, start: Any = None, input: Any = None, **arguments: Any) -> RunResult:
         """``execute`` from a script, through one portal thread. Also works while an event loop runs in this thread.
@@ -290,6 +294,8 @@ class App:
             if self._portal is None:
                 if self._lifecycle.closed:
                     raise AppStateError("app.closed", f"the App of {self.name!r} is closed", "create a new one")
+                from anyio.from_thread import start_blocking_portal  # scripts alone pay for it
+
                 manager = start_blocking_portal()
                 self._portal = manager.__enter__()
                 self._leave_portal = partial(manager.__exit__, None, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
 import agboss_memory.strategies as strategies
@@ -25,7 +25,6 @@ from agboss.models.meter import record_of
 from agboss.plan import ActionPlan, CompactionPlan, Plan, RouterPlan, StrategyPlan
 from agboss.routers import RouteOption
 from agboss_memory.attachments import PartContentReader
-from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, SummarizingWindowConfig
 from agboss_memory.contract import BaseMemoryStrategy, MemoryModel, Reach
 from agboss_memory.mapper import DefaultLlmMessageMapper, LlmMessageMapper
 from agboss_memory.messages import Message, UsageRecord
@@ -33,6 +32,9 @@ from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
 from agboss_memory.strategies.turns import TurnMemory
 from agboss_memory.tokens import counter_for
+
+if TYPE_CHECKING:
+    from agboss_memory.config import AnyMemoryConfig
 
 
 class Built(Struct, kw_only=True):
@@ -120,7 +122,7 @@ class Builder:
                 for name, (made, users) in self._strategies.items()
             },
             compaction=self._compaction(),
-            limits=None if spec.limits == Limits() else spec.limits,
+            limits=None if spec.limits == Limits.plain() else spec.limits,
             history_reach=reach,
             history_limit=spec.defaults.history.limit,
             window=self._window([reach, *(agent.reach for agent in agents.values())]),
@@ -176,9 +178,9 @@ class Builder:
 
     def _writer(self, spec: AgentSpec, model: ModelSpec, config: AnyMemoryConfig) -> ModelHandle | None:
         """The model that writes an agent's summaries; None for a kind without summaries."""
-        if not isinstance(config, AutoCompactConfig | SummarizingWindowConfig):
+        if config.kind not in ("auto_compact", "summarizing_window"):
             return None
-        own = ModelSpec(config.summary_model) if config.summary_model else model
+        own = ModelSpec(named) if (named := getattr(config, "summary_model", None)) else model
         caller = Caller(kind="compaction", name=spec.name, target=spec.target)
         return self._handle(caller, own.model_copy(update={"max_tokens": None}))  # that is for answers
 
@@ -376,9 +378,9 @@ class Builder:
 
 
 def _updates(strategy: BaseMemoryStrategy) -> bool:
-    own = getattr(strategy, "config", None)
-    if isinstance(own, SummarizingWindowConfig):
-        return own.auto_summarize
+    config = getattr(strategy, "config", None)
+    if getattr(config, "kind", "") == "summarizing_window":
+        return bool(getattr(config, "auto_summarize", True))
     return type(strategy).update_memory is not BaseMemoryStrategy.update_memory
 
 

@@ -32,8 +32,8 @@ def declared(target: Any) -> WorkflowSpec:
             target=spec.target,
             version="0.0.0",
             flow=(chain(TaskStart, target, AnswerFinish),),
-            defaults=Defaults(),
-            limits=Limits(),
+            defaults=Defaults.plain(),
+            limits=Limits.plain(),
             prompt_variables={},
         )
     if not isinstance(spec, WorkflowSpec):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from typing import cast
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, cast
 
 from pydantic import BaseModel
-from pydantic_core import to_json
 
 from agboss.components.naming import describe
 from agboss.components.workflow import WorkflowSpec
 from agboss.flow import Graph
+from agboss_memory.records import Record, fields
 
 
 def fingerprint(spec: WorkflowSpec, graph: Graph) -> str:
@@ -20,17 +23,28 @@ def fingerprint(spec: WorkflowSpec, graph: Graph) -> str:
         "defaults": spec.defaults,
         "compaction": spec.compaction,
         "limits": spec.limits,
-        "variables": dict(spec.prompt_variables),
-        "nodes": {
-            name: [{field: getattr(node.spec, field) for field in node.spec.__dataclass_fields__}, node.targets]
-            for name, node in graph.nodes.items()
-        },
+        "variables": spec.prompt_variables,
+        "nodes": {name: [node.spec, node.targets] for name, node in graph.nodes.items()},
     }
-    return hashlib.sha256(to_json(content, fallback=_stable)).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_stable(content), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _stable(value: object) -> object:
-    """What stands for a value that is no data: a name that is the same in every process."""
+def _stable(value: Any) -> Any:
+    """The value as JSON-ready data that is the same in every process. No schema is built for it."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, BaseModel):
+        return {name: _stable(item) for name, item in vars(value).items()}
+    if isinstance(value, Record):
+        return {name: _stable(getattr(value, name)) for name in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _stable(item) for key, item in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_stable(item) for item in cast("Iterable[object]", value)]
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, cast("Iterable[object]", value)))
+    if isinstance(value, Decimal):
+        return str(value)
     if isinstance(value, type) and issubclass(value, BaseModel):
         return value.model_json_schema()
     return describe(cast("object", value))

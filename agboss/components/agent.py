@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+import agboss_memory as memory  # memoryConfig is loaded when one is named
 from agboss.components.injection import injectable_spec
 from agboss.components.keys import InjectableSpec
 from agboss.components.metadata import (
@@ -23,10 +24,12 @@ from agboss.components.naming import component_name, describe
 from agboss.components.settings import ModelSpec, SpecLike, Thinking
 from agboss.components.tool import ToolRef, ToolSpec, tool_spec
 from agboss.errors import DeclarationError, InvalidInputError
-from agboss_memory.config import AnyMemoryConfig, parse_memory_config
 from agboss_memory.contract import BaseMemoryStrategy
 from agboss_memory.records import Record
 from agboss_memory.tool_results import FETCH_TOOL_RESULT, fetch_tool_result
+
+if TYPE_CHECKING:
+    from agboss_memory.config import AnyMemoryConfig
 
 C = TypeVar("C", bound=type[Any])
 
@@ -177,6 +180,7 @@ def agent(
         label = f"@agent {describe(cls)}"
         _check_counts(label, history_limit, history_summaries, max_tool_calls)
         _check_temperature(label, temperature)
+        _check_thinking(label, thinking)
         attach_component(
             cls,
             AgentSpec(
@@ -186,7 +190,7 @@ def agent(
                 target=cls,
                 prompt=own_doc if prompt is None else prompt,
                 model=_model(label, model),
-                thinking=_model(label, {"model": "x:x", "thinking": thinking}) and thinking,
+                thinking=thinking,
                 temperature=temperature,
                 tools=tuple(_tool_use(item, names) for item in tools if not _is_fetch(item)),
                 history_limit=history_limit,
@@ -222,7 +226,17 @@ def _check_temperature(label: str, value: Any) -> None:
         )
 
 
+def _check_thinking(label: str, value: Any) -> None:
+    if value is not None and value not in get_args(Thinking):
+        hint = "use " + ", ".join(map(repr, get_args(Thinking)))
+        raise DeclarationError("declaration.invalid", f"{label}: thinking={value!r:.80}", hint)
+
+
 def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec | None:
+    if model is None or isinstance(model, ModelSpec):
+        return model
+    if isinstance(model, str):
+        return ModelSpec.model_construct(model=model)  # ids are checked at assembly; no schema is built for one
     try:
         return _MODEL.validate_python(model)
     except ValidationError as error:
@@ -231,7 +245,7 @@ def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec
 
 def _memory_use(config: MemoryConfigLike) -> MemoryUse:
     try:
-        return MemoryUse(config=parse_memory_config(config))
+        return MemoryUse(config=memory.parse_memory_config(config))
     except InvalidInputError as error:  # told with all other problems of the workflow
         return MemoryUse(problem=error)
 

@@ -28,6 +28,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, arbitrary_types_allowed=True)
 
+    @classmethod
+    def plain(cls) -> Self:
+        """All defaults: what needs no validation builds no schema."""
+        return cls.model_construct()
+
     @model_validator(mode="before")
     @classmethod
     def _name_unknown_keys(cls, data: Any) -> Any:
@@ -222,8 +227,8 @@ class Limits(Settings):
     ``per_run.steps`` is 100 when not set, so that no loop is endless.
     """
 
-    per_run: RunLimits = Field(default_factory=lambda: RunLimits())
-    per_day: RunLimits = Field(default_factory=lambda: RunLimits())
+    per_run: RunLimits = Field(default_factory=lambda: RunLimits.plain())
+    per_day: RunLimits = Field(default_factory=lambda: RunLimits.plain())
 
     if TYPE_CHECKING:  # what is accepted is wider than what is kept
 
@@ -361,9 +366,9 @@ class Defaults(Settings):
         history: What routers and agents see of the past.
     """
 
-    models: ModelDefaults = Field(default_factory=lambda: ModelDefaults())
+    models: ModelDefaults = Field(default_factory=lambda: ModelDefaults.plain())
     router: RouterSettings | None = None
-    history: History = Field(default_factory=lambda: History())
+    history: History = Field(default_factory=lambda: History.plain())
 
     if TYPE_CHECKING:  # what is accepted is wider than what is kept
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+import agboss.events as events
 from agboss.conversing import RunningConversation, outermost
 from agboss.errors import AgbossError, CompactionError
-from agboss.events import Compacted
 from agboss.models.chat import LENGTH, ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
@@ -180,7 +180,7 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     active = min(len(live.window.summaries), plan.keep)
     if live.emit is not None:
         live.emit(
-            Compacted(
+            events.Compacted(
                 node="compaction",
                 memory=str(CompactionReport(summaries=(summary,), active=(active,), keep=plan.keep)),
                 input_tokens=sum(item.record.input_tokens for item in made),
