@@ -7,6 +7,7 @@ from agboss_memory.later import later
 if TYPE_CHECKING:
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
+    from agboss.app.recovery import recover
     from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
     from agboss.app.working_memory import MemoryRow, WorkingMemory
@@ -19,6 +20,7 @@ else:
                 "create_app",
             ),
             "agboss.app.memory": ("AppMemory",),
+            "agboss.app.recovery": ("recover",),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
                 "AppThreads",
@@ -43,4 +45,5 @@ __all__ = [
     "WorkingMemory",
     "create_app",
     "direct_agents",
+    "recover",
 ]
