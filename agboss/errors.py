@@ -8,6 +8,7 @@ from typing import Any
 from agboss_memory.errors import (
     AgbossError,
     CompactionError,
+    CopyError,
     InvalidInputError,
     LeaseLostError,
     MissingExtraError,
@@ -29,6 +30,7 @@ __all__ = [
     "AppStateError",
     "AssemblyError",
     "CompactionError",
+    "CopyError",
     "DeclarationError",
     "InvalidInputError",
     "LeaseLostError",

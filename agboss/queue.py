@@ -60,6 +60,10 @@ class ThreadQueue:
             self._forget(key, line)
             raise
 
+    def busy(self, key: Line) -> bool:
+        """Whether somebody is inside or waiting."""
+        return key in self._lines
+
     def leave(self, key: Line) -> None:
         """Let the next one in."""
         line = self._lines[key]

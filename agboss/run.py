@@ -19,6 +19,7 @@ from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
 
 if TYPE_CHECKING:
+    from agboss.journal import Journal
     from agboss.models.meter import Meter
     from agboss.plan import Plan
 
@@ -110,9 +111,11 @@ class LiveTern(Struct, kw_only=True, eq=False):
         started_at: Aware UTC.
         window: The newest part of the thread before this Tern.
         meter: Bounds and books all calls.
+        journal: Finished calls, for a run that has to go on elsewhere.
         emit: Receives events, None when nobody listens.
         attachments: Files that came with the task.
         pending: Memory work that an earlier Tern left.
+        resumes: How often the Tern was taken over from a process that is gone.
         path: Names of the nodes that ran.
         answers: Name and answer of each agent and action that ran.
         agent: The agent that answered last.
@@ -137,9 +140,11 @@ class LiveTern(Struct, kw_only=True, eq=False):
     started_at: datetime
     window: Window
     meter: Meter
+    journal: Journal
     emit: Callable[[events.RunEvent], None] | None = None
     attachments: tuple[AttachmentRecord, ...] = ()
     pending: tuple[PendingWork, ...] = ()
+    resumes: int = 0
     path: list[str] = field(default_factory=list[str])
     answers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     agent: str = ""
@@ -148,6 +153,10 @@ class LiveTern(Struct, kw_only=True, eq=False):
     warnings: list[str] = field(default_factory=list[str])
     heard: list[str] = field(default_factory=list[str])
     compacted: list[Summary] = field(default_factory=list[Summary])
+
+    def step(self, node: str) -> str:
+        """Begins the names of a node's steps: the same in every run of the Tern."""
+        return f"{node}.{self.path.count(node)}"
 
     def warn(self, text: str) -> None:
         """Add a warning; the same line is added once."""

@@ -9,13 +9,14 @@ from typing import Any
 
 import agboss.events as events
 from agboss.container import CURRENT, TernScope
-from agboss.errors import AgbossError, StoreLockedError
+from agboss.errors import AgbossError, StoreLockedError, TernFailedError
 from agboss.flow.graph import Node
 from agboss.hearing import Hearing
+from agboss.journal import Journal
 from agboss.models.meter import Meter
 from agboss.outcome import Outcome, answered, conclude, failed, result_of, stored_result
 from agboss.run import LiveTern, RunResult, one_line
-from agboss.runtime import Interrupt, RunRequest, Runtime, enter, hand_on_cancellation, spent_today
+from agboss.runtime import Interrupt, RunRequest, Runtime, enter, hand_on_cancellation, make_room, spent_today
 from agboss.tern import (
     AdmitRequest,
     ChooseRequest,
@@ -35,8 +36,12 @@ from agboss.tern import (
 )
 from agboss.viewing import view_builder
 from agboss_memory.contract import utc_now
+from agboss_memory.stores.admissions import Claim
 from agboss_memory.stores.contract import Admission, PendingWork
 from agboss_memory.stores.files import FileWrite
+
+MOST_RESUMES = 5
+"""How often a Tern is taken over from a process that is gone; it may be the Tern that ends them."""
 
 RECORD_TRIES = 3
 """How often the final transaction is tried while the store is locked; each try waits for the store's own time-out."""
@@ -44,9 +49,11 @@ RECORD_TRIES = 3
 
 async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     """Run one Tern. Raises typed errors that carry the stored run as ``.run``."""
-    lines = await enter(runtime, request)
+    await make_room(runtime, request)
+    place = await enter(runtime, request)
+    lines = place.lines
     try:
-        live = await _admit(runtime, request)
+        live = await _admit(runtime, request, place.ticket)
         if isinstance(live, RunResult):
             return live
         scope = TernScope(thread_id=live.thread, meter=live.meter)
@@ -68,11 +75,16 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
         await hand_on_cancellation()
 
 
-async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
+async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
     """The admitted Tern, or the stored result when its key was used before."""
-    plan, held = runtime.plan, runtime.windows.held(request.thread)
+    plan, held, resume = runtime.plan, runtime.windows.held(request.thread), request.resume
     now = utc_now()
+    wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
+    claim = None
     attachments = tuple(item.record() for item in request.attachments)
+    if resume is not None:
+        attachments = resume.tern.attachments
+        claim = Claim(key=resume.key, number=resume.tern.number, holder=runtime.holder, now=now, window=plan.window)
     result = await admit(
         AdmitRequest(
             admission=Admission(
@@ -92,16 +104,20 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
                 now=now,
                 window=plan.window,
                 known=None if held is None else held.version,
+                queue=wait > 0,
+                ticket=ticket,
             ),
             store=runtime.store,
             windows=runtime.windows,
             held=held,
-            wait=0 if runtime.policy == "reject" else runtime.queue_timeout,
+            wait=wait,
+            claim=claim,
         )
     )
     admitted = result.admitted
     if admitted.tern is not None:
         return stored_result(plan, admitted.thread, admitted.tern)
+    steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
     live = LiveTern(
         plan=plan,
         store=runtime.store,
@@ -114,12 +130,14 @@ async def _admit(runtime: Runtime, request: RunRequest) -> LiveTern | RunResult:
         start=request.start,
         value=request.value,
         metadata=request.metadata,
-        started_at=now,
+        started_at=now if resume is None else resume.tern.started_at,
         window=result.window,
         meter=Meter(plan.limits, plan.cost_of),
+        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, steps),
         emit=request.emit,
         attachments=attachments,
         pending=admitted.pending,
+        resumes=admitted.resumes,
     )
     live.meter.warn = live.warn
     _note(live)
@@ -130,6 +148,8 @@ def _note(live: LiveTern) -> None:
     """The first event, and warnings that hold before anything has run."""
     if live.emit is not None:
         live.emit(events.TernStarted(node=live.start, thread=live.thread, tern=live.number))
+    if live.resumes:
+        live.warn(f"the turn goes on after its process stopped (for the {live.resumes}. time)")
     for line in live.plan.offline:
         live.warn(line)
     before = live.window.terns[-1] if live.window.terns else None
@@ -140,10 +160,16 @@ def _note(live: LiveTern) -> None:
 async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope) -> Outcome:
     """Walk the flow; whatever happens becomes an outcome that can be stored."""
     timer = asyncio.timeout(request.timeout)
-    interrupt = Interrupt(timer)
+    interrupt = Interrupt(timer, live.key, live.owner, request.idempotency_key)
     try:
         async with timer:
             runtime.running[live.thread] = interrupt
+            if live.resumes > MOST_RESUMES:
+                raise TernFailedError(
+                    "run.gave-up",
+                    f"turn {live.number} of thread {live.thread!r} was taken over {live.resumes} times and never ended",
+                    "find out what ends its processes",
+                )
             for item in request.attachments:  # the log names them by now, so that nobody removes them
                 await live.store.files.write(FileWrite(data=item.data))
             finished = await _in_scope(runtime, live, scope)
@@ -205,7 +231,10 @@ async def _visit(live: LiveTern, node: Node) -> None:
     if live.emit is not None:
         live.emit(events.NodeStarted(node=name))
     build_view = view_builder(live, name) if node.spec.kind == "agent" else None
-    done = await dispatch(DispatchRequest(live=live, node=node, build_view=build_view, listener=listener))
+    goes_on = not _ends_after(live, node)
+    done = await dispatch(
+        DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
+    )
     live.value = done.value
     live.answers.append((name, done.answer))
     if node.spec.kind == "agent":

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import agboss.events as events
 from agboss.components.settings import RunLimits
 from agboss.container import CURRENT
-from agboss.errors import NestedRunError
+from agboss.errors import NestedRunError, ThreadOwnerError, UnknownThreadError
 from agboss.plan import Plan
 from agboss.queue import ThreadQueue, thread_line
 from agboss.windows import Windows
 from agboss_memory.attachments import Attachment
+from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, Struct, field
-from agboss_memory.stores.contract import DaySpend, Store
+from agboss_memory.stores.admissions import Enqueue, Resumable
+from agboss_memory.stores.contract import DaySpend, Store, ThreadRef
+
+ThreadPolicy: TypeAlias = Literal["enqueue", "reject", "interrupt"]
 
 
 class Runtime(Struct, kw_only=True, eq=False):
@@ -28,7 +32,7 @@ class Runtime(Struct, kw_only=True, eq=False):
         windows: Windows of threads in use.
         queue: One Tern at a time per thread.
         holder: Names this App in leases.
-        policy: ``enqueue`` waits for a busy thread, ``reject`` does not.
+        policy: ``enqueue`` waits for a busy thread, ``reject`` does not, ``interrupt`` ends what runs in it.
         queue_timeout: Seconds that ``enqueue`` waits.
         background: Whether memory work goes on after a run has returned.
         spawn: Starts a task that belongs to the App.
@@ -39,7 +43,7 @@ class Runtime(Struct, kw_only=True, eq=False):
     store: Store
     windows: Windows
     holder: str
-    policy: Literal["enqueue", "reject"]
+    policy: ThreadPolicy
     queue_timeout: float
     background: bool
     spawn: Callable[[Coroutine[Any, Any, Any]], object]
@@ -51,6 +55,9 @@ class Interrupt(Struct, eq=False):
     """Ends the run of a Tern early: by a time-out or because the App was asked to."""
 
     timer: asyncio.Timeout
+    key: int = 0
+    owner: str | None = None
+    idempotency_key: str | None = None
     asked: bool = False
 
     def cancel(self) -> None:
@@ -76,6 +83,7 @@ class RunRequest(Record):
         attachments: Files that come with the task.
         timeout: Seconds from admission to answer, None = no bound.
         emit: Receives events, None when nobody listens.
+        resume: A Tern that nobody runs, to go on with instead of a new one.
     """
 
     thread: str
@@ -90,10 +98,20 @@ class RunRequest(Record):
     attachments: tuple[Attachment, ...] = ()
     timeout: float | None = None
     emit: Callable[[events.RunEvent], None] | None = None
+    resume: Resumable | None = None
 
 
-async def enter(runtime: Runtime, request: RunRequest) -> ExitStack:
-    """Wait within this process for the idempotency key, then for the thread; the stack lets the next ones in.
+class Place(Struct, eq=False):
+    """A run's place in the lines of this process, and its ticket among all processes; 0 = it never had to wait."""
+
+    lines: ExitStack
+    ticket: int = 0
+
+
+async def enter(runtime: Runtime, request: RunRequest) -> Place:
+    """Wait within this process for the idempotency key, then for the thread; the place's lines let the next ones in.
+
+    Whoever has to wait takes a ticket at once, so that the order of arrival holds over all processes.
 
     A repeat waits for the first run of its key whatever the policy is.
 
@@ -109,9 +127,41 @@ async def enter(runtime: Runtime, request: RunRequest) -> ExitStack:
             await runtime.queue.enter(key, runtime.queue_timeout)
             lines.callback(runtime.queue.leave, key)
         thread = thread_line(request.thread)
-        await runtime.queue.enter(thread, wait)
+        ticket = 0
+        if wait and runtime.queue.busy(thread):
+            ticket = await runtime.store.enqueue(
+                Enqueue(workflow=runtime.plan.name, thread=request.thread, holder=runtime.holder, now=utc_now())
+            )
+        try:
+            await runtime.queue.enter(thread, wait)
+        except BaseException:
+            if ticket:
+                await asyncio.shield(runtime.store.leave(ticket))
+            raise
         lines.callback(runtime.queue.leave, thread)
-        return lines.pop_all()
+        return Place(lines=lines.pop_all(), ticket=ticket)
+
+
+async def make_room(runtime: Runtime, request: RunRequest) -> None:
+    """With the policy ``interrupt``: ask the Tern that runs in the thread to end, in whatever process it runs.
+
+    Raises:
+        ThreadOwnerError: The thread belongs to another owner.
+    """
+    if runtime.policy != "interrupt" or request.first_contact:
+        return
+    here = runtime.running.get(request.thread)
+    if here is not None and here.owner == request.owner:
+        if request.idempotency_key is None or here.idempotency_key != request.idempotency_key:
+            here.cancel()
+        return
+    ref = ThreadRef(workflow=runtime.plan.name, thread=request.thread, owner=request.owner)
+    try:
+        await runtime.store.interrupt(ref)
+    except ThreadOwnerError:
+        raise
+    except UnknownThreadError:
+        return  # admission says so, or makes it
 
 
 def _refuse_own_thread(request: RunRequest) -> None:

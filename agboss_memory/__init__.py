@@ -52,7 +52,18 @@ if TYPE_CHECKING:
     )
     from agboss_memory.notices import NoticeContext, PlaceholderContext
     from agboss_memory.replay import WhatIf, WhatIfCall, what_if
-    from agboss_memory.stores import FileStore, FileWrite, MemoryStore, SqliteStore, Store, open_store
+    from agboss_memory.stores import (
+        FileStore,
+        FileWrite,
+        Finding,
+        MemoryStore,
+        SqliteStore,
+        Store,
+        ThreadCopy,
+        dump_thread,
+        load_thread,
+        open_store,
+    )
     from agboss_memory.strategies import (
         AutoCompactMemory,
         FullMemory,
@@ -139,9 +150,13 @@ else:
             "agboss_memory.stores": (
                 "FileStore",
                 "FileWrite",
+                "Finding",
                 "MemoryStore",
                 "SqliteStore",
                 "Store",
+                "ThreadCopy",
+                "dump_thread",
+                "load_thread",
                 "open_store",
             ),
             "agboss_memory.strategies": (
@@ -176,6 +191,7 @@ __all__ = [
     "Explanation",
     "FileStore",
     "FileWrite",
+    "Finding",
     "FullConfig",
     "FullMemory",
     "LeftOut",
@@ -208,6 +224,7 @@ __all__ = [
     "Tern",
     "TernStatus",
     "ThinkingPart",
+    "ThreadCopy",
     "TokenCounter",
     "ToolCall",
     "ToolResultEviction",
@@ -218,7 +235,9 @@ __all__ = [
     "WindowView",
     "WindowedConfig",
     "WindowedMemory",
+    "dump_thread",
     "fetch_tool_result",
+    "load_thread",
     "memory_config_schema",
     "open_store",
     "parse_memory_config",

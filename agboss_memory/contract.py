@@ -65,12 +65,22 @@ class Budget(Record):
         reply_reserve: Tokens kept free for the answer.
         overhead: Tokens of system text and tool schemas.
         counter: The token counter of the agent's model.
+        calibration: Tokens of the model's provider per token of the counter; for estimates, not for rules of a kind.
     """
 
     window: int | None = None
     reply_reserve: int = 0
     overhead: int = 0
     counter: TokenCounter | None = None
+    calibration: float = 1.0
+
+    def calibrated(self, window: int) -> int:
+        """``window`` in tokens of the counter: what an estimate may reach, the reply reserve included as it is."""
+        return (
+            window
+            if self.calibration == 1.0
+            else self.reply_reserve + int((window - self.reply_reserve) / self.calibration)
+        )
 
     @property
     def free(self) -> int | None:

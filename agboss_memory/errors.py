@@ -94,6 +94,10 @@ class StoreVersionError(StoreError):
     """The store was written by a newer release; this one must not touch it."""
 
 
+class CopyError(StoreError):
+    """A copy of a thread that cannot be taken in: malformed, of an unknown format, or already there."""
+
+
 class StrategyError(AgbossError):
     """A memory strategy raised or returned something that is no view."""
 

@@ -40,6 +40,7 @@ from agboss_memory.records import Record, Struct, replace
 from agboss_memory.stores import Append, FileWrite, Store, StoredConversation, ThreadRef, WindowSpec
 from agboss_memory.strategies import WindowStrategy, strategy_for
 from agboss_memory.tokens import TiktokenCounter, load_counter
+from agboss_memory.tokens.calibration import Calibration
 from agboss_memory.tool_results import capped, fetch_tool_result, holds_stub
 
 CALLS_PER_TURN = 4
@@ -134,6 +135,7 @@ class Memory:
         self.counter: TokenCounter = counter or TiktokenCounter()
         self.window = window
         self.system = system
+        self._calibration = Calibration()
         self._fixed = (system, *schemas)
         self._store = store
         self._agent = agent
@@ -281,6 +283,15 @@ class Memory:
             usage=usage,
         )
 
+    def reported(self, view: WindowView, input_tokens: int) -> None:
+        """Tell what the provider counted for a view that was sent: later estimates are calibrated by it.
+
+        Args:
+            view: The view, as ``view`` gave it.
+            input_tokens: What the provider reports, tokens read from a cache included.
+        """
+        self._calibration.observe(view.tokens, input_tokens)
+
     async def after_turn(self, thread: str) -> CompressReport:
         """Let the kind do what is due after an answer. A failure is reported, never raised: the next turn tries again."""
         async with self._lock(thread):
@@ -374,7 +385,13 @@ class Memory:
     async def _budget(self) -> Budget:
         await load_counter(self.counter)
         overhead = sum(await asyncio.to_thread(self.counter.count, list(self._fixed)))
-        return Budget(window=self.window, reply_reserve=self._reserve, overhead=overhead, counter=self.counter)
+        return Budget(
+            window=self.window,
+            reply_reserve=self._reserve,
+            overhead=overhead,
+            counter=self.counter,
+            calibration=self._calibration.factor,
+        )
 
     def _turn(self, thread: str) -> _Turn:
         turn = self._turns.setdefault(thread, _Turn())

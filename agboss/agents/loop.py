@@ -9,14 +9,17 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Protocol
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 
 from agboss.agents.plan import AgentPlan
 from agboss.agents.tools import BoundTool, run_tool
 from agboss.components.tool import ToolContext
 from agboss.errors import OutputError
+from agboss.journal import Journal
 from agboss.models.chat import LENGTH, ModelReply, ModelRequest, ToolSchema
 from agboss.models.meter import Meter
+from agboss_memory.fit import estimate
 from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
 
@@ -60,6 +63,9 @@ class AgentJob(Record):
         meter: Bounds and books all calls.
         warn: Receives one-line warnings.
         listener: Hears text and tools, or None.
+        journal: Finished calls of the Tern.
+        step: Begins the names of this run's steps: ``{node}.{visit}``.
+        goes_on: Whether another node may follow, so that a finished call is worth keeping.
         now: When the Tern began, aware UTC; stamped on its messages.
         log: Receives every message of the run as it is made, the task first, so that a failed run keeps its work.
     """
@@ -72,6 +78,9 @@ class AgentJob(Record):
     warn: Callable[[str], None]
     now: datetime
     log: list[Message]
+    journal: Journal
+    step: str
+    goes_on: bool = False
     attachments: tuple[AttachmentRecord, ...] = ()
     listener: Listener | None = None
 
@@ -95,7 +104,7 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
         added = tuple(job.log[begin:])
         view = await job.build_view(call_index, added)
         tools = {**job.plan.tools, **view.tools} if calls_left > 0 else {}
-        reply = await _ask(job, view, tools)
+        reply = await _ask(job, view, tools, call_index)
         call_index += 1
         if reply.tool_calls and tools:
             reply = replace(reply, tool_calls=distinct(reply.tool_calls, job.log[begin:]))
@@ -136,8 +145,21 @@ def distinct(calls: tuple[ToolCall, ...], said: Sequence[Message]) -> tuple[Tool
     return tuple(found)
 
 
-async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool]) -> ModelReply:
+class _Finished:
+    """Stands for a model whose call an earlier run of the Tern finished."""
+
+    def __init__(self, reply: ModelReply) -> None:
+        self._reply = reply
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        """The reply of that call."""
+        return self._reply
+
+
+async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], index: int) -> ModelReply:
     plan = job.plan
+    step = f"{job.step}.model.{index}"
+    done = job.journal.finished(step)
     output = plan.spec.output
     listener = job.listener
     heard: Callable[[str], None] | None = None
@@ -159,7 +181,22 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool]) -
         output_name="" if output is None else output.__name__,
         on_text=heard,
     )
-    return await job.meter.generate(plan.model, plan.model.spec, request, plan.name)
+    if done is not None:
+        earlier = _Finished(msgspec.convert(done, ModelReply))
+        return await job.meter.generate(earlier, plan.model.spec, request, plan.name)
+    reply = await job.meter.generate(plan.model, plan.model.spec, request, plan.name)
+    if reply.usage.measured and reply.usage.input_tokens:
+        await _calibrate(job, view, tools, reply.usage.input_tokens)
+    if (reply.tool_calls and tools) or job.goes_on or job.journal.begun:
+        await job.journal.keep(step, "model", msgspec.to_builtins(reply))
+    return reply
+
+
+async def _calibrate(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], reported: int) -> None:
+    """Compare the estimate of a request with what its provider counted."""
+    fixed = (view.system, *(tool.schema_text for tool in tools.values()))
+    estimated = await asyncio.to_thread(estimate, view.messages, job.plan.counter(), fixed=fixed)
+    job.plan.model.calibration.observe(estimated, reported)
 
 
 def schemas(tools: Mapping[str, BoundTool]) -> tuple[ToolSchema, ...]:
@@ -224,26 +261,36 @@ async def _run_tools(
 
 
 async def _run_call(job: AgentJob, tools: Mapping[str, BoundTool], call: ToolCall, allowed: bool) -> Message:
-    name = job.plan.name
     tool = tools.get(call.name)
     if not allowed:
-        text, ok = f"Error: not run, the limit of {job.plan.spec.max_tool_calls} tool calls is reached.", False
+        text = f"Error: not run, the limit of {job.plan.spec.max_tool_calls} tool calls is reached."
     elif tool is None:
-        known = ", ".join(tools)
-        text, ok = f"Error: there is no tool {call.name!r}; the tools are: {known}", False
+        text = f"Error: there is no tool {call.name!r}; the tools are: {', '.join(tools)}"
     else:
         job.meter.check_tool(tool.spec.name)
-        if job.listener is not None:
-            job.listener.tool_started(name, call)
-        context = replace(job.context, agent=name, call_id=call.id, report=_reporter(job, tool.spec.name))
-        text, ok = await run_tool(tool, call.arguments, context)
-        if job.listener is not None:
-            job.listener.tool_finished(name, call, text, ok)
+        text = await _run_once(job, tool, call)
     return _said(job, role="tool", content=text, tool_call_id=call.id, tool_name=call.name)
 
 
-def _reporter(job: AgentJob, tool: str) -> Callable[[Decimal, str], None]:
-    def report(usd: Decimal, what: str) -> None:
-        job.meter.book_tool(tool, usd, what or tool)
+async def _run_once(job: AgentJob, tool: BoundTool, call: ToolCall) -> str:
+    """The tool's result, from the journal when an earlier run of the Tern has it."""
+    name, costs = job.plan.name, list[tuple[str, str]]()
+    step, given = f"{job.step}.tool.{call.id}", f"{call.name} {call.arguments}"
 
-    return report
+    def report(usd: Decimal, what: str) -> None:
+        costs.append((str(usd), what))
+        job.meter.book_tool(tool.spec.name, usd, what or tool.spec.name)
+
+    done = job.journal.finished(step, given)
+    if done is not None:
+        for usd, what in done["costs"]:
+            report(Decimal(usd), what)
+        return done["text"]
+    if job.listener is not None:
+        job.listener.tool_started(name, call)
+    context = replace(job.context, agent=name, call_id=call.id, report=report)
+    text, ok = await run_tool(tool, call.arguments, context)
+    await job.journal.keep(step, "tool", {"text": text, "costs": costs}, given)
+    if job.listener is not None:
+        job.listener.tool_finished(name, call, text, ok)
+    return text

@@ -82,7 +82,12 @@ class AgentPlan(Record):
     @property
     def budget(self) -> Budget:
         """Window, reply reserve and counter: what a strategy has to go by."""
-        return Budget(window=self.model.window, reply_reserve=self.reply_reserve, counter=self.counter())
+        return Budget(
+            window=self.model.window,
+            reply_reserve=self.reply_reserve,
+            counter=self.counter(),
+            calibration=self.model.calibration.factor,
+        )
 
     def system_prompt(self, context: PromptContext) -> str:
         """The prompt with its placeholders filled; braces that name no variable are left alone."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agboss.app.agents import AgentInfo, agent_infos
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
+    from agboss.app.recovery import recover
     from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
     from agboss.app.working_memory import MemoryRow, WorkingMemory
@@ -29,6 +30,7 @@ else:
                 "create_app",
             ),
             "agboss.app.memory": ("AppMemory",),
+            "agboss.app.recovery": ("recover",),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
                 "AppThreads",
@@ -57,4 +59,5 @@ __all__ = [
     "agent_infos",
     "create_app",
     "direct_agents",
+    "recover",
 ]

@@ -9,24 +9,26 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import agboss.app as parts  # what looks at memory, and streams, are loaded when they are used
 from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
-from agboss.app.request import RunArguments, make_request, start_named
+from agboss.app.request import RunArguments, check_id, make_request, start_named
 from agboss.app.threads import AppThreads
 from agboss.components.injection import Provider, ProviderLike, provide, provide_class
 from agboss.components.workflow import as_providers
 from agboss.container import CURRENT
-from agboss.errors import AppStateError, InvalidInputError, NestedSyncError
+from agboss.errors import AppStateError, InvalidInputError, NestedSyncError, UnknownThreadError
 from agboss.models import ChatModel, ModelSource
 from agboss.run import RunResult
 from agboss.runner import run_tern
+from agboss.runtime import ThreadPolicy
 from agboss_memory.attachments import Attachment
 from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.stores import Store, open_store
+from agboss_memory.stores.contract import ThreadRef
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
@@ -38,7 +40,6 @@ STORE_VARIABLE = "AGBOSS_STORE"
 OFFLINE_VARIABLE = "AGBOSS_OFFLINE"
 
 MemoryWork = Literal["inline", "background"]
-ThreadPolicy = Literal["enqueue", "reject"]
 
 
 def create_app(
@@ -65,7 +66,8 @@ def create_app(
             None = one that ``providers`` binds to ``LlmMessageMapper``, else ``DefaultLlmMessageMapper``.
         offline: Replace every model and router by built-in ones; also ``AGBOSS_OFFLINE=1``.
         memory_work: ``inline`` returns after the memory work of a Tern, ``background`` at its commit.
-        thread_policy: What a second Tern of a busy thread does: ``enqueue`` waits, ``reject`` raises ThreadBusyError.
+        thread_policy: What a second Tern of a busy thread does: ``enqueue`` waits, ``reject`` raises ThreadBusyError,
+            ``interrupt`` ends the one that runs, whose caller gets TernCancelledError.
         queue_timeout: Seconds that ``enqueue`` waits. Default 60.
 
     Raises:
@@ -78,8 +80,9 @@ def create_app(
     assembly = Assembly(declared(workflow), providers=replacing, offline=off)
     if memory_work not in ("inline", "background"):
         raise InvalidInputError("app.invalid", f"memory_work={memory_work!r}", "use 'inline' or 'background'")
-    if thread_policy not in ("enqueue", "reject"):
-        raise InvalidInputError("app.invalid", f"thread_policy={thread_policy!r}", "use 'enqueue' or 'reject'")
+    if thread_policy not in get_args(ThreadPolicy):
+        hint = "use 'enqueue', 'reject' or 'interrupt'"
+        raise InvalidInputError("app.invalid", f"thread_policy={thread_policy!r}", hint)
     _check_queue_timeout(queue_timeout)
     _check_models(models)
     _check_store(store)
@@ -335,10 +338,30 @@ class App:
                 leave()
 
     async def cancel(self, thread: str) -> bool:
-        """Cancel the Tern that runs in ``thread`` in this App; False when none does. Its caller gets TernCancelledError."""
+        """Cancel the Tern that runs in ``thread``, in whatever process; False when none does.
+
+        Its caller gets TernCancelledError: at once in this App, at the next sign of life of its lease elsewhere.
+        """
+        check_id("thread", thread)
         runtime = await self._lifecycle.runtime()
         interrupt = runtime.running.get(thread)
-        if interrupt is None:
+        if interrupt is not None:
+            interrupt.cancel()
+            return True
+        try:
+            asked = await runtime.store.interrupt(ThreadRef(workflow=self.name, thread=thread, any_owner=True))
+        except UnknownThreadError:
             return False
-        interrupt.cancel()
-        return True
+        return asked is not None
+
+    async def recover(self) -> tuple[RunResult, ...]:
+        """Go on with every Tern that a vanished process left, without repeating a call that it finished.
+
+        A Tern runs again from its start; what stands in its journal is taken from there. Terns that another process
+        takes first, and those whose start is no longer part of the workflow, are left alone.
+
+        Returns:
+            The result of each, in the order of their threads; of those that failed too.
+        """
+        runtime = await self._lifecycle.runtime(models=True)
+        return await parts.recover(runtime)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Coroutine, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
-from typing import Any, Literal
-
-import anyio
+from typing import Any
 
 from agboss.app.assembly import Assembly
 from agboss.app.build import Builder, Built
 from agboss.errors import AgbossError, AppStateError
 from agboss.models import ChatModel, ModelCatalog, ModelSource
-from agboss.runtime import Runtime
+from agboss.runtime import Runtime, ThreadPolicy
 from agboss.windows import Windows
 from agboss_memory.contract import utc_now
 from agboss_memory.records import Record
@@ -25,6 +24,9 @@ logger = logging.getLogger("agboss")
 
 LEASE_SECONDS = 10.0
 """How long a Tern keeps its thread without a sign of life."""
+
+ANYIO = "anyio._backends._asyncio"
+"""Loaded as soon as something uses anyio in an event loop of asyncio."""
 
 RENEW_SECONDS = 3.0
 """How often a running Tern gives one."""
@@ -44,8 +46,13 @@ class AppSettings(Record):
     store: Store
     models: Mapping[str, ChatModel] | ModelSource | None
     background: bool
-    policy: Literal["enqueue", "reject"]
+    policy: ThreadPolicy
     queue_timeout: float
+
+
+def _shielded() -> AbstractContextManager[object]:
+    """Lets no cancel scope of anyio interrupt what is inside; where anyio does not run there is none to load it for."""
+    return sys.modules["anyio"].CancelScope(shield=True) if ANYIO in sys.modules else nullcontext()
 
 
 class Lifecycle:
@@ -155,13 +162,17 @@ class Lifecycle:
         )
 
     async def _renew(self, runtime: Runtime) -> None:
-        """Keep the leases of Terns that run for long."""
+        """Keep the leases of Terns that run for long and the tickets of those that wait; end what was asked to end."""
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            if not runtime.running:
+            if not len(runtime.queue):
                 continue
             try:
-                await runtime.store.renew(runtime.holder, utc_now() + timedelta(seconds=LEASE_SECONDS))
+                asked = await runtime.store.renew(runtime.holder, utc_now() + timedelta(seconds=LEASE_SECONDS))
+                for one in asked:
+                    for running in runtime.running.values():
+                        if running.key == one.key:
+                            running.cancel()
             except AgbossError as error:  # the next try may succeed before the lease ends
                 logger.warning("leases could not be renewed: %s", error.message)
 
@@ -197,7 +208,7 @@ class Lifecycle:
             raise self._elsewhere()
         self.closed = True
         stop.set()
-        with anyio.CancelScope(shield=True):
+        with _shielded():
             await asyncio.wait((supervisor,))
         supervisor.result()
 

@@ -13,6 +13,7 @@ from agboss.components.agent import PromptContext
 from agboss.container import CURRENT, TernScope
 from agboss.conversing import PreviewConversation, RunningConversation
 from agboss.errors import InvalidInputError, ThreadBusyError
+from agboss.journal import Journal
 from agboss.models.meter import Meter
 from agboss.queue import thread_line
 from agboss.run import LiveTern
@@ -310,6 +311,7 @@ class AppMemory:
             started_at=utc_now(),
             window=state.window,
             meter=Meter(runtime.plan.limits, runtime.plan.cost_of, prefix=prefix),
+            journal=Journal(runtime.store, state.key, state.info.terns, state.fence),
         )
         live.meter.warn = live.warn
         live.meter.memory_calls = None  # a person asked for it

@@ -1,8 +1,8 @@
-"""``app.threads``: list, read, export and delete threads."""
+"""``app.threads``: list, read, export, import, check and delete threads."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from agboss.errors import InvalidInputError
 from agboss.units import new_id
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import Message, Summary, Tern
-from agboss_memory.records import Record
-from agboss_memory.stores.contract import Append, MessagePage, TernPage, ThreadInfo, ThreadRef, WindowSpec
+from agboss_memory.records import Record, replace
+from agboss_memory.stores import dump_thread, load_thread
+from agboss_memory.stores.contract import Append, Finding, TernPage, ThreadCopy, ThreadInfo, ThreadRef, WindowSpec
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -43,15 +44,28 @@ class Thread(Record):
 
 
 class ThreadExport(Record):
-    """Everything that is stored of a thread: Terns, what the agents said, and every summary ever made."""
+    """Everything that is stored of a thread: Terns, what the agents said, and every summary ever made.
+
+    Attributes:
+        thread: The thread with its Terns.
+        messages: What the agents said, Tern by Tern; first what was stored outside a Tern.
+        summaries: In the order in which they were written.
+        copy: The same as the store's records, with what people do not read: lineage, blocks, due work, step keys.
+    """
 
     thread: Thread
     messages: tuple[Message, ...]
     summaries: tuple[Summary, ...]
+    copy: ThreadCopy
 
     def to_dict(self) -> dict[str, Any]:
-        """The export as JSON-ready values."""
-        return to_jsonable_python(self, fallback=str)
+        """The export for people and reports, as JSON-ready values. It cannot be imported; ``lines`` can."""
+        shown = {"thread": self.thread, "messages": self.messages, "summaries": self.summaries}
+        return to_jsonable_python(shown, fallback=str)
+
+    def lines(self) -> Iterator[str]:
+        """The export as JSON Lines, each with its line end: lossless, for ``import_``."""
+        return dump_thread(self.copy)
 
 
 def _check_count(name: str, value: Any, *, least: int) -> None:
@@ -113,16 +127,68 @@ class AppThreads:
         return Thread(id=info.id, workflow=info.workflow, owner=info.owner, created_at=info.created_at, terns=terns)
 
     async def export(self, thread: str, *, owner: str | None = None) -> ThreadExport:
-        """Everything stored of a thread. Raises UnknownThreadError."""
+        """Everything stored of a thread, as of one moment; a Tern that is running is left out.
+
+        Raises:
+            UnknownThreadError: No such thread, or one of another owner.
+        """
         runtime = await self._lifecycle.runtime()
-        found = await self.get(thread, owner=owner)
-        state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
-        messages: list[Message] = []
-        for tern in found.terns:
-            page = MessagePage(agent=None, tern=tern.number, limit=10_000)
-            messages.extend(await runtime.store.messages(state.key, page))
-        summaries = await runtime.store.summaries(state.key, all_states=True)
-        return ThreadExport(thread=found, messages=tuple(messages), summaries=summaries)
+        copy = await runtime.store.copy(self._ref(thread, owner))
+        said = sorted(copy.messages, key=lambda item: (item.message.tern, item.place))
+        return ThreadExport(
+            thread=Thread(
+                id=copy.thread,
+                workflow=copy.workflow,
+                owner=copy.owner,
+                created_at=copy.created_at,
+                terns=tuple(
+                    replace(item.tern, usage=tuple(booked.record for booked in item.usage)) for item in copy.terns
+                ),
+            ),
+            messages=tuple(item.message for item in said),
+            summaries=tuple(item.summary for item in copy.summaries),
+            copy=copy,
+        )
+
+    async def import_(self, lines: Iterable[str], *, thread: str | None = None) -> Thread:
+        """Take in a thread that ``ThreadExport.lines`` wrote: every line is checked, then all is written or nothing.
+
+        Args:
+            lines: Such as an open file. Of several results of one tool call the last counts.
+            thread: Another id for it; its idempotency keys are then left out. None = the id that it had.
+
+        Returns:
+            The thread as it is stored now.
+
+        Raises:
+            CopyError: A line or the whole cannot be taken in, or the thread or one of its idempotency keys is there.
+            InvalidInputError: It belongs to another workflow, or an id is not acceptable.
+        """
+        copy = load_thread(lines)
+        name = self._lifecycle.assembly.spec.name
+        if copy.workflow != name:
+            raise InvalidInputError(
+                "threads.other-workflow",
+                f"the thread belongs to workflow {copy.workflow!r:.80}, not to {name!r}",
+                "import it with the App of its own workflow",
+                workflow=copy.workflow,
+            )
+        if thread is not None and thread != copy.thread:
+            unkeyed = tuple(replace(item, idempotency_key=None) for item in copy.terns)
+            copy = replace(copy, thread=thread, terns=unkeyed)
+        self._ref(copy.thread, copy.owner)
+        runtime = await self._lifecycle.runtime()
+        await runtime.store.restore(copy)
+        runtime.windows.drop(copy.thread)
+        return await self.get(copy.thread)
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Read everything in the store, of all workflows, and tell what cannot be. Changes nothing.
+
+        Returns:
+            One record per finding with code, thread, what is wrong and what to do; empty when all is well.
+        """
+        return await (await self._lifecycle.runtime()).store.check()
 
     async def delete(self, thread: str, *, owner: str | None = None) -> None:
         """Remove a thread with all that belongs to it; a Tern still running in it can store nothing any more.

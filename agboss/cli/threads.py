@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic_core import to_jsonable_python
 
-from agboss.cli.faults import CommandError
+from agboss.cli.faults import FAILED, CommandError
 from agboss.cli.options import Session, command
 from agboss_memory.messages import Tern, TernStatus
 
-group = typer.Typer(help="List, show, export and delete threads.", rich_markup_mode=None)
+group = typer.Typer(help="List, show, export, import, check and delete threads.", rich_markup_mode=None)
 
 ThreadArgument = Annotated[str, typer.Argument(metavar="THREAD", help="Id of the thread.")]
 
@@ -68,11 +69,59 @@ async def show(
 
 
 @command(group, "export")
-async def export(session: Session, thread: ThreadArgument) -> None:
+async def export(
+    session: Session,
+    thread: ThreadArgument,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="JSON Lines without loss, for: agboss threads import.")
+    ] = False,
+) -> None:
     """Everything stored of a thread, as JSON."""
     async with session.open_app() as app:
         found = await app.threads.export(thread)
-    session.out.document(found.to_dict())
+    if not lines:
+        session.out.document(found.to_dict())
+    elif session.out.as_json:
+        session.out.document({"lines": list(found.lines())})
+    else:
+        for line in found.lines():
+            session.out.write(line)
+
+
+@command(group, "import")
+async def import_(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What export --lines wrote; - = standard input.")],
+    thread: Annotated[str | None, typer.Option("--thread", metavar="ID", help="Another id for it.")] = None,
+) -> None:
+    """Take in a thread that was exported with --lines. Nothing is written when a line is wrong."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError("cli.unreadable", f"{file} cannot be read: {error}", "name a file in UTF-8") from None
+    async with session.open_app() as app:
+        made = await app.threads.import_(text.split("\n"), thread=thread)
+    if session.out.as_json:
+        session.out.document({"imported": made.id, "turns": len(made.terns)})
+    else:
+        session.out.field("thread", made.id)
+
+
+@command(group, "check")
+async def check(session: Session) -> int:
+    """Read everything in the store and tell what cannot be. Changes nothing; exit code 1 when there is something."""
+    async with session.open_app() as app:
+        found = await app.threads.check()
+    if session.out.as_json:
+        session.out.document({"findings": to_jsonable_python(found)})
+    elif not found:
+        session.out.line(f"nothing wrong in {app.store_url}")
+    else:
+        for item in found:
+            where = f" in thread {item.thread} of {item.workflow}" if item.thread else ""
+            session.out.line(f"{item.code}{where}: {item.what}", "bold")
+            session.out.line(f"  {item.remedy}", "dim")
+    return FAILED if found else 0
 
 
 @command(group, "delete")

@@ -83,6 +83,7 @@ class ModelUsage(Record):
         cache_write_tokens: Part of the input written to a cache.
         usd: Cost as reported by the provider, None when it reports none.
         free: The call costs nothing by nature (a local model).
+        measured: The model itself counted the tokens; estimates are calibrated by it.
     """
 
     input_tokens: int = 0
@@ -91,6 +92,7 @@ class ModelUsage(Record):
     cache_write_tokens: int = 0
     usd: Decimal | None = None
     free: bool = False
+    measured: bool = True
 
 
 LENGTH = "length"

@@ -70,7 +70,7 @@ class ExtractiveModel:
             await anyio.lowlevel.checkpoint()
             if request.on_text is not None:
                 request.on_text(piece)
-        usage = ModelUsage(input_tokens=_tokens(request.text), output_tokens=_tokens(text), free=True)
+        usage = ModelUsage(input_tokens=_tokens(request.text), output_tokens=_tokens(text), free=True, measured=False)
         return ModelReply(text=text, usage=usage, finish_reason="stop")
 
 

@@ -9,6 +9,7 @@ from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest
 from agboss.models.resolve import ModelCatalog
 from agboss_memory.records import Record
+from agboss_memory.tokens.calibration import Calibration
 
 _UNASKED = object()
 
@@ -50,10 +51,11 @@ class ModelHandle:
         spec: Its model specification.
     """
 
-    __slots__ = ("_catalog", "_model", "_source", "_window", "caller", "spec")
+    __slots__ = ("_catalog", "_model", "_source", "_window", "calibration", "caller", "spec")
 
     def __init__(self, catalog: ModelCatalog, source: ModelSource | None, caller: Caller, spec: ModelSpec) -> None:
         self._catalog = catalog
+        self.calibration = Calibration()
         self._source = source
         self._model: ChatModel | None = None
         self._window: Any = _UNASKED

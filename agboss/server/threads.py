@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
-
-from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
-from agboss.app import Thread, ThreadExport
+from agboss.app import Thread
 from agboss.errors import UnknownThreadError
 from agboss.server.endpoint import Call, Endpoint, Query
 from agboss.server.problems import ServerError, json_response
-from agboss.server.wire import camel, camel_keys
 from agboss_memory.config import WireModel
 from agboss_memory.records import Record
 from agboss_memory.stores.contract import ThreadInfo
@@ -86,7 +81,7 @@ async def export(call: Call) -> Response:
     place = await call.service.served.place(thread, call.text("agent"), call.owner)
     async with call.service.served.app(place.workflow) as app:
         whole = await app.threads.export(thread, owner=call.owner)
-    return StreamingResponse(_lines(whole), media_type="application/jsonl")
+    return StreamingResponse(whole.lines(), media_type="application/jsonl")
 
 
 async def delete(call: Call) -> Response:
@@ -97,19 +92,6 @@ async def delete(call: Call) -> Response:
         await app.threads.delete(thread, owner=call.owner)
     call.service.runs.forget(place.workflow, thread)
     return Response(status_code=204)
-
-
-async def _lines(whole: ThreadExport) -> AsyncIterator[bytes]:
-    thread = camel(whole.thread)
-    terns = thread.pop("terns")
-    yield _line("thread", thread)
-    for kind, records in (("tern", terns), ("message", whole.messages), ("summary", whole.summaries)):
-        for record in records:
-            yield _line(kind, camel(record))
-
-
-def _line(kind: str, value: dict[str, Any]) -> bytes:
-    return to_json({"type": kind, **camel_keys(value)}, fallback=str, inf_nan_mode="null") + b"\n"
 
 
 def _page(call: Call, name: str, default: int) -> int:
@@ -157,7 +139,7 @@ ENDPOINTS = (
         method="GET",
         path="/threads/{thread}/export",
         name="exportThread",
-        about="Everything stored of a thread, one JSON object per line: thread, terns, messages, summaries.",
+        about="Everything stored of a thread, one JSON object per line, without loss: for `agboss threads import`.",
         handler=export,
         query=(AGENT,),
         media="application/jsonl",

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from agboss.errors import ThreadBusyError
 from agboss.windows import Held, Windows
-from agboss_memory.records import Record
+from agboss_memory.contract import utc_now
+from agboss_memory.records import Record, replace
+from agboss_memory.stores.admissions import Claim
 from agboss_memory.stores.contract import Admission, Admitted, Store, Window
 
-FIRST_PAUSE = 0.02
-"""Seconds before a busy thread is asked again for the first time; doubled up to ``LONGEST_PAUSE``."""
-
-LONGEST_PAUSE = 0.25
+POLL = 0.25
+"""Seconds after which a thread that another process holds is asked for again; within a process nobody polls."""
 
 
 class AdmitRequest(Record):
@@ -26,6 +26,7 @@ class AdmitRequest(Record):
         windows: Windows of threads in use.
         held: What was held of the thread when the admission's ``known`` was set.
         wait: Seconds to wait for a thread that another process holds; 0 = not at all.
+        claim: Go on with this Tern, which nobody runs, instead.
         clock: Monotonic seconds.
     """
 
@@ -34,6 +35,7 @@ class AdmitRequest(Record):
     windows: Windows
     held: Held | None
     wait: float
+    claim: Claim | None = None
     clock: Callable[[], float] = time.monotonic
 
 
@@ -52,21 +54,42 @@ async def admit(request: AdmitRequest) -> AdmitResult:
         TernConflictError: The idempotency key was used for something else.
         ThreadBusyError: Another process holds the thread for longer than ``wait``.
     """
-    deadline = request.clock() + request.wait
-    pause = FIRST_PAUSE
-    while True:
-        admitted = await request.store.admit(request.admission)
-        if admitted.kind != "busy":
-            break
-        if request.clock() + pause > deadline:
-            raise ThreadBusyError(
-                "run.thread-busy",
-                f"thread {request.admission.thread!r} is held by another Tern",
-                "wait for it, raise queue_timeout, or cancel it",
-                thread=request.admission.thread,
-            )
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+    if request.claim is not None:
+        admitted = await request.store.claim(request.claim)
+        if admitted.kind == "busy":
+            raise _busy(request.admission.thread)
+    else:
+        admitted = await _in_line(request)
     if admitted.kind == "repeat":
         return AdmitResult(admitted=admitted, window=Window())
     return AdmitResult(admitted=admitted, window=request.windows.after_admission(admitted, request.held))
+
+
+async def _in_line(request: AdmitRequest) -> Admitted:
+    """Ask until it is this Tern's turn. Whoever gives up gives the ticket back."""
+    store, asked = request.store, request.admission
+    deadline = request.clock() + request.wait
+    try:
+        while True:
+            admitted = await store.admit(asked)
+            left = deadline - request.clock()
+            if admitted.kind != "busy":
+                return admitted
+            asked = replace(asked, ticket=admitted.ticket)
+            if left <= 0:
+                raise _busy(asked.thread)
+            await store.wait(admitted.key, min(POLL, left))
+            asked = replace(asked, now=utc_now())
+    except BaseException:
+        if asked.ticket:
+            await asyncio.shield(store.leave(asked.ticket))
+        raise
+
+
+def _busy(thread: str) -> ThreadBusyError:
+    return ThreadBusyError(
+        "run.thread-busy",
+        f"thread {thread!r} is held by another Tern",
+        "wait for it, raise queue_timeout, or cancel it",
+        thread=thread,
+    )

@@ -159,7 +159,12 @@ async def _last_step(request: ContextRequest, asked: FitRequest) -> Prepared:
 
 def _budget(request: ContextRequest) -> Budget:
     agent = request.agent
-    return Budget(window=agent.model.window, reply_reserve=agent.reply_reserve, counter=request.counter)
+    return Budget(
+        window=agent.model.window,
+        reply_reserve=agent.reply_reserve,
+        counter=request.counter,
+        calibration=agent.model.calibration.factor,
+    )
 
 
 async def _view(request: ContextRequest) -> MemoryView:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from agboss.errors import RouterError
 from agboss.flow.graph import Node
 from agboss.plan import RouterPlan
@@ -78,7 +80,14 @@ async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
         metadata=live.metadata,
         attachments=live.attachments,
     )
-    return await decide(plan.router, route, plan.settings, name_of=live.plan.graph.names.__getitem__)
+    step = f"{name}.{visit}.route"
+    done = live.journal.finished(step)
+    if done is not None:
+        return msgspec.convert(done, RouteResult)
+    result = await decide(plan.router, route, plan.settings, name_of=live.plan.graph.names.__getitem__)
+    if plan.calls_model and result.usage:
+        await live.journal.keep(step, "route", msgspec.to_builtins(result))
+    return result
 
 
 def past_text(live: LiveTern) -> str:

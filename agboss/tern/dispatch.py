@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from agboss.agents import AgentJob, Listener, ViewBuilder, run_agent
-from agboss.components.action import ActionContext
+from agboss.components.action import ActionContext, ActionSpec
 from agboss.components.tool import ToolContext
 from agboss.errors import AgbossError, TernFailedError
 from agboss.flow.graph import Node
@@ -24,12 +24,14 @@ class DispatchRequest(Record):
         node: The node.
         build_view: Gives an agent's view; made by the runner. None for an action.
         listener: Hears text and tools, or None.
+        goes_on: Whether another node may follow.
     """
 
     live: LiveTern
     node: Node
     build_view: ViewBuilder | None = None
     listener: Listener | None = None
+    goes_on: bool = False
 
 
 class Dispatched(Record):
@@ -70,6 +72,9 @@ async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -
         warn=live.warn,
         now=live.started_at,
         log=live.messages,
+        journal=live.journal,
+        step=live.step(name),
+        goes_on=request.goes_on,
         listener=request.listener,
     )
     answer = await run_agent(job)
@@ -93,6 +98,10 @@ async def _action(request: DispatchRequest, name: str) -> Dispatched:
         answers=tuple(live.answers),
         history=live.window.terns[-limit:] if limit else (),
     )
+    step = f"{live.step(name)}.action"
+    done = live.journal.finished(step)
+    if done is not None:
+        return Dispatched(answer=done, value=_value(plan.spec, done))
     try:
         made = plan.make().run(context)
         result = await made if inspect.isawaitable(made) else made
@@ -104,4 +113,11 @@ async def _action(request: DispatchRequest, name: str) -> Dispatched:
         ) from error
     if plan.spec.output is not None:
         result = as_model(plan.spec.output, result, name)
-    return Dispatched(answer=as_answer(result), value=result)
+    answer = as_answer(result)
+    if plan.spec.output is not None or isinstance(result, str):  # an object of any other kind cannot be made again
+        await live.journal.keep(step, "action", answer)
+    return Dispatched(answer=answer, value=result)
+
+
+def _value(spec: ActionSpec, answer: str) -> Any:
+    return answer if spec.output is None else as_model(spec.output, answer, spec.name)

@@ -140,7 +140,9 @@ class ScriptedModel:
 def _usage(request: ModelRequest, step: Reply) -> ModelUsage:
     sent = len(request.text) // 4 if step.input_tokens is None else step.input_tokens
     received = len(step.text) // 4 if step.output_tokens is None else step.output_tokens
-    return ModelUsage(input_tokens=sent, output_tokens=received, usd=step.usd, free=step.usd is None)
+    measured = step.input_tokens is not None
+    free = step.usd is None
+    return ModelUsage(input_tokens=sent, output_tokens=received, usd=step.usd, free=free, measured=measured)
 
 
 class CompactionScript(Script[ModelRequest]):

@@ -64,7 +64,7 @@ def surely_fits(request: FitRequest) -> bool:
     if budget.window is None or budget.counter is None:
         return True
     most = sum(map(_most_tokens, (*request.fixed, *_texts(request))))
-    return most + (1 + len(request.added)) * PER_MESSAGE + budget.reply_reserve <= budget.window
+    return most + (1 + len(request.added)) * PER_MESSAGE + budget.reply_reserve <= budget.calibrated(budget.window)
 
 
 def fit(request: FitRequest) -> Fitted:
@@ -81,16 +81,17 @@ def fit(request: FitRequest) -> Fitted:
     if budget.window is None or budget.counter is None or surely_fits(request):
         return as_is
     counter = budget.counter
+    window = budget.calibrated(budget.window)
     fixed = sum(counter.count(list(request.fixed))) + budget.reply_reserve
-    room = budget.window - fixed - PER_MESSAGE
+    room = window - fixed - PER_MESSAGE
     if room <= 0:
         raise StrategyError(
             "memory.fixed-overhead",
             f"agent {request.agent!r}: system text, tool schemas and reply reserve take {fixed} tokens, "
-            f"the window has {budget.window}",
+            f"the window has {window}",
             "shorten the prompt, offer fewer tools, lower max_tokens, or set context_window=",
             fixed=fixed,
-            window=budget.window,
+            window=window,
         )
     return _shrink(request, counter, room)
 

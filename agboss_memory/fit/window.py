@@ -50,7 +50,7 @@ def room_for(request: WindowFit) -> int:
         StrategyError: ``memory.fixed-overhead``: there is no room at all.
     """
     budget = request.budget
-    window = effective_window(budget.window)
+    window = budget.calibrated(effective_window(budget.window))
     counter = counter_of(budget)
     overhead = sum(counter.count(list(request.fixed))) if request.fixed else budget.overhead
     fixed = overhead + budget.reply_reserve

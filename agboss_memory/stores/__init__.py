@@ -1,32 +1,119 @@
 """Stores: where threads live. ``open_store`` takes a URL; ``contract`` says what every store does."""
 
-from agboss_memory.stores.contract import (
-    Admission,
-    Admitted,
-    Append,
-    Appended,
-    BookedUsage,
-    Commit,
-    Committed,
-    DaySpend,
-    MemoryOutcome,
-    MessagePage,
-    PendingWork,
-    Store,
-    SummaryWrite,
-    TernPage,
-    ThreadInfo,
-    ThreadRef,
-    ThreadState,
-    Window,
-    WindowSpec,
-)
-from agboss_memory.stores.conversation import StoredConversation
-from agboss_memory.stores.files import DiskFiles, FileStore, FileWrite, MemoryFiles
-from agboss_memory.stores.lease import holder_alive, new_holder, release_holder
-from agboss_memory.stores.memory import MemoryStore
-from agboss_memory.stores.sqlite import SqliteStore
-from agboss_memory.stores.urls import open_store
+from typing import TYPE_CHECKING
+
+from agboss_memory.later import later
+
+if TYPE_CHECKING:
+    from agboss_memory.stores.admissions import (
+        Admission,
+        Admitted,
+        Claim,
+        Enqueue,
+        Interruption,
+        PendingWork,
+        Resumable,
+        Step,
+        StepWrite,
+        Window,
+        WindowSpec,
+    )
+    from agboss_memory.stores.contract import (
+        Append,
+        Appended,
+        Commit,
+        Committed,
+        DaySpend,
+        MemoryOutcome,
+        MessagePage,
+        Store,
+        SummaryWrite,
+        TernPage,
+        ThreadInfo,
+        ThreadRef,
+        ThreadState,
+    )
+    from agboss_memory.stores.conversation import StoredConversation
+    from agboss_memory.stores.copies import (
+        BookedUsage,
+        Finding,
+        MessageCopy,
+        SummaryCopy,
+        TernCopy,
+        ThreadCopy,
+    )
+    from agboss_memory.stores.files import (
+        DiskFiles,
+        FileStore,
+        FileWrite,
+        MemoryFiles,
+    )
+    from agboss_memory.stores.jsonl import dump_thread, load_thread
+    from agboss_memory.stores.lease import holder_alive, new_holder, release_holder
+    from agboss_memory.stores.memory import MemoryStore
+    from agboss_memory.stores.sqlite import SqliteStore
+    from agboss_memory.stores.urls import open_store
+else:
+    __getattr__ = later(
+        __name__,
+        {
+            "agboss_memory.stores.admissions": (
+                "Admission",
+                "Admitted",
+                "Claim",
+                "Enqueue",
+                "Interruption",
+                "PendingWork",
+                "Resumable",
+                "Step",
+                "StepWrite",
+                "Window",
+                "WindowSpec",
+            ),
+            "agboss_memory.stores.contract": (
+                "Append",
+                "Appended",
+                "Commit",
+                "Committed",
+                "DaySpend",
+                "MemoryOutcome",
+                "MessagePage",
+                "Store",
+                "SummaryWrite",
+                "TernPage",
+                "ThreadInfo",
+                "ThreadRef",
+                "ThreadState",
+            ),
+            "agboss_memory.stores.conversation": ("StoredConversation",),
+            "agboss_memory.stores.copies": (
+                "BookedUsage",
+                "Finding",
+                "MessageCopy",
+                "SummaryCopy",
+                "TernCopy",
+                "ThreadCopy",
+            ),
+            "agboss_memory.stores.files": (
+                "DiskFiles",
+                "FileStore",
+                "FileWrite",
+                "MemoryFiles",
+            ),
+            "agboss_memory.stores.jsonl": (
+                "dump_thread",
+                "load_thread",
+            ),
+            "agboss_memory.stores.lease": (
+                "holder_alive",
+                "new_holder",
+                "release_holder",
+            ),
+            "agboss_memory.stores.memory": ("MemoryStore",),
+            "agboss_memory.stores.sqlite": ("SqliteStore",),
+            "agboss_memory.stores.urls": ("open_store",),
+        },
+    )
 
 __all__ = [
     "Admission",
@@ -34,28 +121,41 @@ __all__ = [
     "Append",
     "Appended",
     "BookedUsage",
+    "Claim",
     "Commit",
     "Committed",
     "DaySpend",
     "DiskFiles",
+    "Enqueue",
     "FileStore",
     "FileWrite",
+    "Finding",
+    "Interruption",
     "MemoryFiles",
     "MemoryOutcome",
     "MemoryStore",
+    "MessageCopy",
     "MessagePage",
     "PendingWork",
+    "Resumable",
     "SqliteStore",
+    "Step",
+    "StepWrite",
     "Store",
     "StoredConversation",
+    "SummaryCopy",
     "SummaryWrite",
+    "TernCopy",
     "TernPage",
+    "ThreadCopy",
     "ThreadInfo",
     "ThreadRef",
     "ThreadState",
     "Window",
     "WindowSpec",
+    "dump_thread",
     "holder_alive",
+    "load_thread",
     "new_holder",
     "open_store",
     "release_holder",

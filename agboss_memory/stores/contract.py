@@ -13,40 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from agboss_memory.contract import Conversation
-from agboss_memory.messages import AttachmentRecord, Block, Message, Summary, Tern, UsageRecord
+from agboss_memory.messages import Block, Message, Summary, Tern
 from agboss_memory.records import Record
+from agboss_memory.stores.admissions import (
+    Admission,
+    Admitted,
+    Claim,
+    Enqueue,
+    Interruption,
+    PendingWork,
+    Resumable,
+    Step,
+    StepWrite,
+    Window,
+    WindowSpec,
+)
+from agboss_memory.stores.copies import BookedUsage, Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
-
-
-class WindowSpec(Record):
-    """How much of a thread an admission reads.
-
-    Attributes:
-        terns: Newest finished Terns.
-        summaries: Latest active summaries of turn memory.
-    """
-
-    terns: int = 0
-    summaries: int = 0
-
-
-class Window(Record):
-    """The newest part of a thread, as strategies read it.
-
-    Attributes:
-        terns: Finished Terns, oldest first.
-        summaries: Active summaries of turn memory, oldest first.
-        blocks: Blocks that touch ``terns``, oldest first, and all that are due.
-        planned_to: Last Tern that belongs to a block, whatever its state; 0 = none.
-    """
-
-    terns: tuple[Tern, ...] = ()
-    summaries: tuple[Summary, ...] = ()
-    blocks: tuple[Block, ...] = ()
-    planned_to: int = 0
 
 
 class ThreadInfo(Record):
@@ -69,100 +55,6 @@ class ThreadInfo(Record):
     updated_at: datetime
     terns: int
     running: bool = False
-
-
-class Admission(Record):
-    """A request to start a Tern.
-
-    Attributes:
-        workflow: Name of the workflow; thread ids are unique within it.
-        thread: Id of the thread.
-        create: Make the thread when it does not exist.
-        first_contact: The caller named no thread; ``thread`` is a fresh id.
-        owner: Who asks, None = nobody in particular.
-        idempotency_key: Makes the Tern exactly-once per owner, None = off.
-        task: The task as text.
-        start: Name of the start component.
-        version: Version of the workflow.
-        config_hash: Hash of the resolved configuration.
-        metadata: JSON text to keep with the Tern, or None.
-        attachments: Files that come with the task; a repeat must bring the same ones.
-        holder: Identifies this App in the lease.
-        now: Aware UTC.
-        lease_seconds: How long the lease lasts unless renewed.
-        window: What to read.
-        known: The thread's version that the caller has in memory; the window is not read when it still holds.
-    """
-
-    workflow: str
-    thread: str
-    create: bool
-    owner: str | None
-    task: str
-    start: str
-    holder: str
-    now: datetime
-    first_contact: bool = False
-    idempotency_key: str | None = None
-    version: str = ""
-    config_hash: str = ""
-    metadata: str | None = None
-    attachments: tuple[AttachmentRecord, ...] = ()
-    lease_seconds: float = 10.0
-    window: WindowSpec = WindowSpec()
-    known: int | None = None
-
-
-class PendingWork(Record):
-    """Memory work of a finished Tern that is still to be done.
-
-    Attributes:
-        tern: Number of the Tern.
-        strategy: Name of the strategy whose ``update_memory`` is due.
-        attempts: How often it was tried.
-    """
-
-    tern: int
-    strategy: str
-    attempts: int = 0
-
-
-class Admitted(Record):
-    """The answer to an admission.
-
-    Attributes:
-        kind: ``admitted``: the Tern is ours. ``repeat``: the key was used before and that Tern is finished (or paused);
-            ``tern`` is it. ``busy``: another holder runs a Tern in this thread (or the Tern of this key); try later.
-        thread: Id of the thread (of the stored Tern, for a repeat).
-        key: The store's own key of the thread.
-        number: The Tern's number.
-        fence: Every write of this Tern carries it.
-        version: The thread's version after the admission.
-        window: None when ``known`` still held.
-        tern: The stored Tern of a repeat.
-        resumed: The Tern had been admitted before under the same key and its holder is gone.
-        closed: Numbers of Terns that a vanished holder left running and that were closed as cancelled.
-        pending: Work that an earlier Tern left, oldest first.
-    """
-
-    kind: Literal["admitted", "repeat", "busy"]
-    thread: str
-    key: int = 0
-    number: int = 0
-    fence: int = 0
-    version: int = 0
-    window: Window | None = None
-    tern: Tern | None = None
-    resumed: bool = False
-    closed: tuple[int, ...] = ()
-    pending: tuple[PendingWork, ...] = ()
-
-
-class BookedUsage(Record):
-    """A usage record under the key that makes its booking idempotent within the Tern."""
-
-    step_key: str
-    record: UsageRecord
 
 
 class Commit(Record):
@@ -299,7 +191,8 @@ class TernPage(Record):
 class MessagePage(Record):
     """A page of messages of one agent's conversation (newest first inside the range, returned oldest first).
 
-    ``tern`` restricts it to one Tern; ``agent`` None means all agents (only with ``tern``).
+    ``tern`` restricts it to one Tern; ``agent`` None means all agents (only with ``tern``). Messages that were stored
+    outside a Tern are found by agent only.
     """
 
     agent: str | None
@@ -362,8 +255,50 @@ class Store(Protocol):
         """End a Tern. Raises ThreadDeletedError, LeaseLostError; then nothing was written."""
         ...
 
-    async def renew(self, holder: str, until: datetime) -> None:
-        """Extend the lease of every Tern that ``holder`` runs and that was admitted through this object."""
+    async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
+        """Extend leases and tickets that ``holder`` got through this object; its Terns that were asked to end."""
+        ...
+
+    async def enqueue(self, request: Enqueue) -> int:
+        """A ticket for a Tern that will have to wait. It counts from now on."""
+        ...
+
+    async def leave(self, ticket: int) -> None:
+        """Give a ticket back. One that is gone already is no fault."""
+        ...
+
+    async def wait(self, key: int, seconds: float) -> None:
+        """Return when a Tern of the thread ended in this process, or a ticket was given back, or after ``seconds``."""
+        ...
+
+    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+        """Ask the running Tern to end; its holder learns of it when it renews. None when none runs.
+
+        Raises:
+            UnknownThreadError: No such thread, or one of another owner (ThreadOwnerError).
+        """
+        ...
+
+    async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:
+        """Running Terns whose lease has ended, by key of their thread, of threads with a greater key than ``after``."""
+        ...
+
+    async def claim(self, request: Claim) -> Admitted:
+        """Go on with a resumable Tern: ``admitted`` with ``resumed``, or ``busy`` when it is none any more.
+
+        Raises ThreadDeletedError.
+        """
+        ...
+
+    async def write_step(self, request: StepWrite) -> None:
+        """Keep a finished step; one whose key is there already is left as it is.
+
+        Raises ThreadDeletedError, LeaseLostError.
+        """
+        ...
+
+    async def steps(self, key: int, number: int) -> tuple[Step, ...]:
+        """Steps of a Tern that has not ended, in the order in which they were written."""
         ...
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
@@ -434,4 +369,21 @@ class Store(Protocol):
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """What was booked on a UTC day (``2026-01-31``)."""
+        ...
+
+    async def copy(self, ref: ThreadRef) -> ThreadCopy:
+        """A whole thread as of one moment, without a Tern that is running. Raises UnknownThreadError, ThreadOwnerError."""
+        ...
+
+    async def restore(self, copy: ThreadCopy) -> None:
+        """Write a whole thread, in one transaction. Its cost enters no ledger.
+
+        Raises:
+            CopyError: Such a thread exists (``copy.exists``), or one of its idempotency keys (``copy.key-exists``), or
+                what it holds cannot be (``copy.invalid``). Then nothing was written.
+        """
+        ...
+
+    async def check(self) -> tuple[Finding, ...]:
+        """Read everything and tell what cannot be. Changes nothing."""
         ...

@@ -39,6 +39,10 @@ class FileStore(PartContentReader):
     def remove(self, ids: Iterable[str]) -> None:
         """Delete contents. The store calls it when no thread names them any more; unknown ids are passed over."""
 
+    @abstractmethod
+    def lost(self, ids: Iterable[str]) -> list[str]:
+        """Those of the ids whose content is not there, or damaged. A check of the store asks for it."""
+
 
 class MemoryFiles(FileStore):
     """Contents in this process."""
@@ -60,6 +64,10 @@ class MemoryFiles(FileStore):
         """See ``FileStore.remove``."""
         for name in ids:
             self._contents.pop(name, None)
+
+    def lost(self, ids: Iterable[str]) -> list[str]:
+        """See ``FileStore.lost``."""
+        return [name for name in ids if name not in self._contents]
 
 
 class DiskFiles(FileStore):
@@ -92,6 +100,10 @@ class DiskFiles(FileStore):
                     place.unlink(missing_ok=True)
                 except OSError as error:
                     raise _fault(place, "deleted", error) from error
+
+    def lost(self, ids: Iterable[str]) -> list[str]:
+        """See ``FileStore.lost``. Reads each of them whole."""
+        return [name for name in ids if self._read(name) is None]
 
     def _place(self, name: str) -> Path | None:
         """Where a content is; None for what is no id, and for a folder that leads elsewhere."""

@@ -10,8 +10,11 @@ import os
 import secrets
 import socket
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
+
+MOST_AHEAD = timedelta(minutes=10)
+"""No lease lasts longer; they are made for seconds and renewed."""
 
 _registered: set[str] = set()
 
@@ -86,6 +89,7 @@ def lease_holds(holder: str, until: datetime, now: datetime, asker: str) -> bool
     """Whether a lease still keeps ``asker`` out at ``now``.
 
     It never keeps its own holder out: an App lets one Tern at a time into a thread, so a Tern of its own that is still
-    marked as running has ended without being stored.
+    marked as running has ended without being stored. One that ends impossibly late was made before the clock was set
+    back, and would keep everybody out for as long.
     """
-    return holder != asker and until >= now and holder_alive(holder)
+    return holder != asker and now <= until <= now + MOST_AHEAD and holder_alive(holder)

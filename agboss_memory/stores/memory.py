@@ -5,24 +5,34 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from agboss_memory.contract import Conversation
-from agboss_memory.messages import EPOCH, Block, Message, Summary, Tern, UsageRecord, as_utc
+from agboss_memory.messages import EPOCH, Block, Message, Summary, Tern, as_utc
 from agboss_memory.records import replace
+from agboss_memory.stores.bell import Bell
+from agboss_memory.stores.checks import copy_findings, file_findings, sum_findings
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
     Append,
     Appended,
+    Claim,
     Commit,
     Committed,
     DaySpend,
+    Enqueue,
+    Finding,
+    Interruption,
     MemoryOutcome,
     MessagePage,
+    Resumable,
+    Step,
+    StepWrite,
     SummaryWrite,
     TernPage,
+    ThreadCopy,
     ThreadInfo,
     ThreadRef,
     ThreadState,
@@ -30,16 +40,20 @@ from agboss_memory.stores.contract import (
 )
 from agboss_memory.stores.files import FileStore, MemoryFiles
 from agboss_memory.stores.lease import holder_alive, lease_holds
+from agboss_memory.stores.memory_ledger import Ledger
 from agboss_memory.stores.memory_thread import MemoryThread, ended
+from agboss_memory.stores.memory_tickets import Tickets
 from agboss_memory.stores.refusals import (
     deleted_thread,
+    existing_key,
+    existing_thread,
     foreign_thread,
     key_conflict,
     lost_lease,
     matches,
+    refuse_invalid,
     unknown_thread,
 )
-from agboss_memory.stores.spend import amounts_of, day_of, day_total
 
 
 def _info(thread: MemoryThread) -> ThreadInfo:
@@ -64,7 +78,9 @@ class MemoryStore:
         self._by_key: dict[int, MemoryThread] = {}
         self._idempotent: dict[tuple[str | None, str], tuple[MemoryThread, int]] = {}
         self._running: dict[int, MemoryThread] = {}
-        self._days: dict[tuple[str, str], list[int]] = {}
+        self._ledger = Ledger()
+        self._tickets = Tickets()
+        self._bell = Bell()
         self._files = MemoryFiles()
 
     @property
@@ -84,22 +100,42 @@ class MemoryStore:
         if request.idempotency_key is not None:
             stored = self._idempotent.get((request.owner, request.idempotency_key))
             if stored is not None:
-                return self._admit_again(request, now, *stored)
+                return self._leave_with(request, self._admit_again(request, now, *stored))
         thread = self._threads.get((request.workflow, request.thread))
         if thread is None:
             thread = self._create(request, now)
         elif thread.owner != request.owner:
             raise foreign_thread(request.workflow, request.thread)
-        closed: tuple[int, ...] = ()
-        if thread.running:
-            if lease_holds(thread.holder, thread.lease_until, now, request.holder):
-                return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running)
-            closed = (thread.interrupt(now),)
+        if thread.running and lease_holds(thread.holder, thread.lease_until, now, request.holder):
+            return self._busy(request, thread)
+        ahead = self._tickets.first(request.workflow, request.thread, now)
+        if ahead and ahead != request.ticket:
+            return self._busy(request, thread)
+        closed = (thread.interrupt(now),) if thread.running else ()
         number = thread.begin(request)
         if request.idempotency_key is not None:
             self._idempotent[request.owner, request.idempotency_key] = (thread, number)
-            thread.idempotency_keys.append(request.idempotency_key)
-        return self._take(thread, request, now, number, closed)
+            thread.idempotency_keys[number] = request.idempotency_key
+        return self._leave_with(request, self._take(thread, request, now, number, closed))
+
+    def _busy(self, request: Admission, thread: MemoryThread) -> Admitted:
+        """Somebody else's turn. A caller that waits keeps its place, or gets the last one."""
+        ticket = request.ticket
+        if not self._tickets.stands(thread.workflow, thread.id, ticket):
+            waiting = Enqueue(
+                workflow=thread.workflow,
+                thread=thread.id,
+                holder=request.holder,
+                now=request.now,
+                lease_seconds=request.lease_seconds,
+            )
+            ticket = self._tickets.take(waiting) if request.queue else 0
+        return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running, ticket=ticket)
+
+    def _leave_with(self, request: Admission, admitted: Admitted) -> Admitted:
+        if admitted.kind != "busy":
+            self._tickets.give_back(request.ticket)
+        return admitted
 
     def _create(self, request: Admission, now: datetime) -> MemoryThread:
         if not request.create:
@@ -127,13 +163,13 @@ class MemoryStore:
                 tern=tern,
             )
         if lease_holds(thread.holder, thread.lease_until, now, request.holder):
-            return Admitted(kind="busy", thread=thread.id, key=thread.key, number=number)
+            return self._busy(request, thread)
         return self._take(thread, request, now, number, (), resumed=True)
 
     def _take(
         self,
         thread: MemoryThread,
-        request: Admission,
+        request: Admission | Claim,
         now: datetime,
         number: int,
         closed: tuple[int, ...],
@@ -144,10 +180,13 @@ class MemoryStore:
         fresh = thread.holder != request.holder or resumed or bool(closed)
         thread.fence += fresh
         thread.version += 1
+        thread.resumes = thread.resumes + 1 if resumed else 0
+        thread.stop = 0
         thread.holder = request.holder
         thread.lease_until = now + timedelta(seconds=request.lease_seconds)
         thread.updated_at = now
         self._running[thread.key] = thread
+        held = isinstance(request, Admission) and request.known == known and not fresh
         return Admitted(
             kind="admitted",
             thread=thread.id,
@@ -155,48 +194,113 @@ class MemoryStore:
             number=number,
             fence=thread.fence,
             version=thread.version,
-            window=None if request.known == known and not fresh else thread.window(request.window),
+            window=None if held else thread.window(request.window),
             resumed=resumed,
             closed=closed,
             pending=thread.pending(),
+            resumes=thread.resumes,
         )
 
     async def commit(self, request: Commit) -> Committed:
         """See ``Store.commit``."""
         thread = self._existing(request.key)
         number = request.tern.number
-        admission = thread.request_of(number) if thread.running == number else None
-        if admission is None or thread.fence != request.fence:
-            raise lost_lease(request.key, number)
+        admission = self._held(thread, request.fence, number)
         del self._running[thread.key]
         thread.end(ended(admission, request))
         if request.messages:
             thread.say(number, request.messages)
         fresh = thread.book(number, request.usage) if request.usage else ()
         if fresh or request.steps or request.tool_calls:
-            self._add_to_day(thread, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
+            self._ledger.add(thread.workflow, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
         if request.blocks:
             thread.plan(request.blocks)
         if request.strategies:
             thread.owe(number, request.strategies)
         thread.version += 1
         thread.updated_at = as_utc(request.now)
+        self._bell.ring(thread.key)
         return Committed(version=thread.version, due=thread.due())
 
-    async def renew(self, holder: str, until: datetime) -> None:
+    @staticmethod
+    def _held(thread: MemoryThread, fence: int, number: int) -> Admission:
+        admission = thread.request_of(number) if thread.running == number > 0 else None
+        if admission is None or thread.fence != fence:
+            raise lost_lease(thread.key, number)
+        return admission
+
+    async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
         """See ``Store.renew``."""
         until = as_utc(until)
+        self._tickets.renew(holder, until)
+        asked: list[Interruption] = []
         for thread in self._running.values():
             if thread.holder == holder:
                 thread.lease_until = until
+                if thread.stop == thread.running:
+                    asked.append(Interruption(key=thread.key, number=thread.running, holder=holder))
+        return tuple(asked)
+
+    async def enqueue(self, request: Enqueue) -> int:
+        """See ``Store.enqueue``."""
+        return self._tickets.take(request)
+
+    async def leave(self, ticket: int) -> None:
+        """See ``Store.leave``."""
+        line = self._tickets.give_back(ticket)
+        thread = None if line is None else self._threads.get(line)
+        if thread is not None:
+            self._bell.ring(thread.key)
+
+    async def wait(self, key: int, seconds: float) -> None:
+        """See ``Store.wait``."""
+        await self._bell.wait(key, seconds)
+
+    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+        """See ``Store.interrupt``."""
+        thread = self._named(ref)
+        thread.stop = thread.running
+        if not thread.running:
+            return None
+        return Interruption(key=thread.key, number=thread.running, holder=thread.holder)
+
+    async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:
+        """See ``Store.resumable``."""
+        now = as_utc(now)
+        orphaned = [
+            thread
+            for key, thread in sorted(self._running.items())
+            if key > after
+            and thread.workflow == workflow
+            and not lease_holds(thread.holder, thread.lease_until, now, "")
+        ]
+        return tuple(thread.resumable() for thread in orphaned[: max(limit, 0)])
+
+    async def claim(self, request: Claim) -> Admitted:
+        """See ``Store.claim``."""
+        thread, now = self._existing(request.key), as_utc(request.now)
+        if thread.running != request.number or lease_holds(thread.holder, thread.lease_until, now, ""):
+            return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running)
+        return self._take(thread, request, now, request.number, (), resumed=True)
+
+    async def write_step(self, request: StepWrite) -> None:
+        """See ``Store.write_step``."""
+        thread = self._existing(request.key)
+        self._held(thread, request.fence, request.number)
+        thread.steps.setdefault(request.number, {}).setdefault(request.step.key, request.step)
+
+    async def steps(self, key: int, number: int) -> tuple[Step, ...]:
+        """See ``Store.steps``."""
+        thread = self._by_key.get(key)
+        return tuple(thread.steps.get(number, {}).values()) if thread else ()
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
         """See ``Store.write_summary``."""
         thread = self._existing(request.key)
         summary = request.summary
         moment = request.now if summary.created_at == EPOCH else summary.created_at
-        stored, new = thread.add_summary(replace(summary, created_at=as_utc(moment)))
-        self._add_to_day(thread, request.now, thread.book(request.tern, request.usage))
+        stored, new = thread.add_summary(replace(summary, created_at=as_utc(moment)), request.tern)
+        self._ledger.add(thread.workflow, request.now, thread.book(request.tern, request.usage))
         changed = stored.kind == "turns" and stored.agent == "" and self._block_done(thread, stored, tried=new)
         thread.version += new or changed
         return stored
@@ -215,7 +319,7 @@ class MemoryStore:
         if request.work is not None:
             thread.tried(request.work, done=request.done)
         if request.usage:
-            self._add_to_day(thread, request.now, thread.book(request.tern, request.usage))
+            self._ledger.add(thread.workflow, request.now, thread.book(request.tern, request.usage))
         if request.block is not None:
             thread.put_block(request.block)
             thread.version += 1
@@ -336,15 +440,39 @@ class MemoryStore:
         del self._threads[thread.workflow, thread.id]
         del self._by_key[thread.key]
         self._running.pop(thread.key, None)
-        for key in thread.idempotency_keys:
+        for key in thread.idempotency_keys.values():
             del self._idempotent[thread.owner, key]
         if gone := thread.file_ids():
             self._files.remove(gone.difference(*(other.file_ids() for other in self._by_key.values())))
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""
-        amounts = self._days.get((workflow, day))
-        return DaySpend() if amounts is None else day_total(amounts)
+        return self._ledger.spend(workflow, day)
+
+    async def copy(self, ref: ThreadRef) -> ThreadCopy:
+        """See ``Store.copy``."""
+        return self._named(ref).copy()
+
+    async def restore(self, copy: ThreadCopy) -> None:
+        """See ``Store.restore``."""
+        refuse_invalid(copy)
+        if (copy.workflow, copy.thread) in self._threads:
+            raise existing_thread(copy)
+        for item in copy.terns:
+            if item.idempotency_key is not None and (copy.owner, item.idempotency_key) in self._idempotent:
+                raise existing_key(copy, item.tern.number)
+        thread = self._make(copy.workflow, copy.thread, copy.owner, copy.created_at)
+        thread.restore(copy)
+        for number, key in thread.idempotency_keys.items():
+            self._idempotent[copy.owner, key] = (thread, number)
+
+    async def check(self) -> tuple[Finding, ...]:
+        """See ``Store.check``."""
+        found: list[Finding] = []
+        for thread in self._by_key.values():
+            copy = thread.copy()
+            found += [*copy_findings(copy), *sum_findings(copy, thread.all_sums()), *file_findings(copy, self._files)]
+        return tuple(found)
 
     def _existing(self, key: int) -> MemoryThread:
         thread = self._by_key.get(key)
@@ -359,16 +487,3 @@ class MemoryStore:
         if not ref.any_owner and thread.owner != ref.owner:
             raise foreign_thread(ref.workflow, ref.thread)
         return thread
-
-    def _add_to_day(
-        self,
-        thread: MemoryThread,
-        now: datetime,
-        records: Iterable[UsageRecord],
-        *,
-        steps: int = 0,
-        tool_calls: int = 0,
-    ) -> None:
-        total = self._days.setdefault((thread.workflow, day_of(now)), [0, 0, 0, 0, 0])
-        for place, amount in enumerate(amounts_of(records, steps=steps, tool_calls=tool_calls)):
-            total[place] += amount

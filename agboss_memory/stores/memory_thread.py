@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from agboss_memory.messages import Block, Message, Summary, Tern, TernStatus, UsageRecord, as_utc
 from agboss_memory.records import replace
-from agboss_memory.stores.contract import Admission, BookedUsage, Commit, PendingWork, Window, WindowSpec
+from agboss_memory.stores.contract import (
+    Admission,
+    BookedUsage,
+    Commit,
+    PendingWork,
+    Resumable,
+    Step,
+    Window,
+    WindowSpec,
+)
+from agboss_memory.stores.copies import AgentSums, MessageCopy, SummaryCopy, TernCopy, ThreadCopy
 from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
+from agboss_memory.stores.text import encode_text
 
 
 def begun(number: int, request: Admission) -> Tern:
@@ -76,6 +87,7 @@ class MemoryThread:
         "_conversations",
         "_due",
         "_finished",
+        "_lineage",
         "_log",
         "_summaries",
         "_sums",
@@ -88,10 +100,14 @@ class MemoryThread:
         "holder",
         "id",
         "idempotency_keys",
+        "imported",
         "key",
         "lease_until",
         "owner",
+        "resumes",
         "running",
+        "steps",
+        "stop",
         "updated_at",
         "version",
         "workflow",
@@ -103,9 +119,10 @@ class MemoryThread:
         self.workflow = workflow
         self.owner = owner
         self.created_at = self.updated_at = self.lease_until = now
-        self.version = self.fence = self.running = 0
+        self.version = self.fence = self.running = self.stop = self.resumes = self.imported = 0
         self.holder = ""
-        self.idempotency_keys: list[str] = []
+        self.idempotency_keys: dict[int, str] = {}
+        self.steps: dict[int, dict[str, Step]] = {}  # of Terns that have not ended
         self.blocks: dict[int, Block] = {}
         self._block_ends: list[int] = []
         self._due: list[int] = []
@@ -117,6 +134,7 @@ class MemoryThread:
         self._by_tern: dict[int, list[tuple[str, int]]] = {}
         self._summaries: list[Summary] = []
         self._turn_summaries: list[tuple[int, int, int]] = []  # (first, last, id) of the active ones, sorted
+        self._lineage: list[tuple[int, int | None]] = []  # Tern and successor of each summary
         self._work: dict[tuple[int, str], int] = {}
 
     # Terns
@@ -149,6 +167,7 @@ class MemoryThread:
         self._log[tern.number - 1] = tern
         self.running = 0
         if tern.status.finished:
+            self.steps.pop(tern.number, None)
             self._finished.append(tern)
             self._open_to_due(tern.number)
 
@@ -164,6 +183,17 @@ class MemoryThread:
         )
         self.end(closed)
         return number
+
+    def resumable(self) -> Resumable:
+        """The running Tern as one that nobody runs."""
+        return Resumable(
+            key=self.key,
+            thread=self.id,
+            owner=self.owner,
+            tern=self.tern(self.running, usage=False),
+            idempotency_key=self.idempotency_keys.get(self.running),
+            resumes=self.resumes,
+        )
 
     def book(self, number: int, usage: Iterable[BookedUsage]) -> list[UsageRecord]:
         """Book what is not booked yet, and say what that was."""
@@ -234,7 +264,9 @@ class MemoryThread:
                 self._sums[agent][0] += tokens - (message.tokens or 0)
 
     def _covered(self, agent: str, number: int) -> bool:
-        return any(s.agent == agent and s.state == "active" and s.first <= number <= s.last for s in self._summaries)
+        return bool(agent) and any(
+            s.agent == agent and s.state == "active" and s.first <= number <= s.last for s in self._summaries
+        )
 
     def _live_in_range(self, agent: str, first: int, last: int) -> int:
         said = self._conversations.get(agent, [])
@@ -284,7 +316,7 @@ class MemoryThread:
         """All summaries, in the order in which they were written."""
         return tuple(self._summaries)
 
-    def add_summary(self, summary: Summary) -> tuple[Summary, bool]:
+    def add_summary(self, summary: Summary, tern: int) -> tuple[Summary, bool]:
         """Store an active summary, or find the active one of the same range. Says whether it is new.
 
         What is done to others of the agent, see ``SummaryWrite``.
@@ -299,13 +331,15 @@ class MemoryThread:
             touches = old.first <= summary.last and old.last >= summary.first
             if same or (old.agent and touches and not _inside(old, summary)):
                 return old, False
-        if summary.agent in self._sums:
+        if summary.agent and summary.agent in self._sums:
             self._sums[summary.agent][0] -= self._live_in_range(summary.agent, summary.first, summary.last)
+        stored = replace(summary, id=len(self._summaries) + 1, state="active")
         for index, old in rivals:
             if _inside(old, summary):
                 self._change_summary(index, replace(old, state="superseded"))
-        stored = replace(summary, id=len(self._summaries) + 1, state="active")
+                self._lineage[index] = (self._lineage[index][0], stored.id)
         self._summaries.append(stored)
+        self._lineage.append((tern, None))
         if stored.agent == "" and stored.kind == "turns":
             insort(self._turn_summaries, (stored.first, stored.last, stored.id))
         return stored, True
@@ -319,7 +353,7 @@ class MemoryThread:
         block = self.blocks.get(retired.last)
         if retired.kind == "turns" and retired.agent == "" and block is not None and block.first == retired.first:
             self.put_block(replace(block, state="retired"))
-        if retired.agent in self._sums:
+        if retired.agent and retired.agent in self._sums:
             self._sums[retired.agent][0] += self._live_in_range(retired.agent, retired.first, retired.last)
         return retired
 
@@ -372,3 +406,83 @@ class MemoryThread:
             if self.blocks[end].first <= last:
                 ends.append(end)
         return ends[::-1]
+
+    # Copies
+
+    def copy(self) -> ThreadCopy:
+        """All of it, without a running Tern, lease and steps."""
+        ended = range(1, self.last + (not self.running))
+        return ThreadCopy(
+            workflow=self.workflow,
+            thread=self.id,
+            owner=self.owner,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            terns=tuple(
+                TernCopy(
+                    tern=self.tern(number, usage=False),
+                    usage=self._booked(number),
+                    idempotency_key=self.idempotency_keys.get(number),
+                )
+                for number in ended
+            ),
+            messages=tuple(self._messages()),
+            summaries=tuple(
+                SummaryCopy(summary=summary, tern=tern, superseded_by=successor)
+                for summary, (tern, successor) in zip(self._summaries, self._lineage, strict=True)
+            ),
+            blocks=tuple(block for _, block in sorted(self.blocks.items())),
+            work=self.pending(),
+            unbound=self._booked(0),
+        )
+
+    def _booked(self, number: int) -> tuple[BookedUsage, ...]:
+        booked = self._usage.get(number, {})
+        return tuple(BookedUsage(step_key=key, record=record) for key, record in booked.items())
+
+    def _messages(self) -> Iterator[MessageCopy]:
+        places = {place: number for tern, said in self._by_tern.items() if tern for number, place in enumerate(said)}
+        for agent in sorted(self._conversations, key=encode_text):
+            for number in range(1, len(self._conversations[agent]) + 1):
+                yield MessageCopy(message=self.message(agent, number), place=places.get((agent, number), 0))
+
+    def all_sums(self) -> tuple[AgentSums, ...]:
+        """What is kept so that it need not be added up."""
+        return tuple(
+            AgentSums(agent=agent, last=len(said), live_tokens=self._sums[agent][0], uncounted=self._sums[agent][1])
+            for agent, said in self._conversations.items()
+        )
+
+    def restore(self, copy: ThreadCopy) -> None:
+        """Fill a new thread with what was exported."""
+        for item in copy.terns:
+            tern = replace(item.tern, usage=())
+            self._log.append(tern)
+            if tern.status.finished:
+                self._finished.append(tern)
+            self.book(tern.number, item.usage)
+            if item.idempotency_key is not None:
+                self.idempotency_keys[tern.number] = item.idempotency_key
+        self.book(0, copy.unbound)
+        self._restore_messages(copy.messages)
+        for item in copy.summaries:
+            self._summaries.append(item.summary)
+            self._lineage.append((item.tern, item.superseded_by))
+            if (item.summary.agent, item.summary.kind, item.summary.state) == ("", "turns", "active"):
+                insort(self._turn_summaries, (item.summary.first, item.summary.last, item.summary.id))
+        for agent, said in self._conversations.items():
+            self._sums[agent][0] = self._live_in_range(agent, 1, len(said))
+        for block in copy.blocks:
+            self.put_block(block)
+        self._work = {(item.tern, item.strategy): item.attempts for item in copy.work}
+        self.updated_at, self.imported = copy.updated_at, len(copy.terns)
+        self.version = 1
+
+    def _restore_messages(self, copies: Sequence[MessageCopy]) -> None:
+        for item in copies:
+            self._conversations.setdefault(item.message.agent, []).append((item.message.tern, item.message))
+            self._sums.setdefault(item.message.agent, [0, 0])[1] += item.message.tokens is None
+        for item in sorted(copies, key=lambda item: item.place):
+            if item.message.tern:
+                places = self._by_tern.setdefault(item.message.tern, [])
+                places.append((item.message.agent, item.message.number))

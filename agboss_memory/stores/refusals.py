@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agboss_memory.errors import (
+    CopyError,
     LeaseLostError,
     TernConflictError,
     ThreadDeletedError,
@@ -10,10 +11,16 @@ from agboss_memory.errors import (
     UnknownThreadError,
 )
 from agboss_memory.messages import Tern
+from agboss_memory.stores.checks import copy_findings
 from agboss_memory.stores.contract import Admission
+from agboss_memory.stores.copies import ThreadCopy
 
 INTERRUPTED_CODE = "run.interrupted"
 INTERRUPTED_TEXT = "The turn was not finished: its process stopped, or could not store its end."
+
+
+UNREADABLE_CODE = "store.unreadable"
+UNREADABLE_TEXT = "A part of the record of this turn cannot be read."
 
 
 def unknown_thread(workflow: str, thread: str) -> UnknownThreadError:
@@ -59,6 +66,42 @@ def deleted_thread(key: int) -> ThreadDeletedError:
         "Start a new thread.",
         key=key,
     )
+
+
+def existing_thread(copy: ThreadCopy) -> CopyError:
+    """An import would write over a thread."""
+    return CopyError(
+        "copy.exists",
+        f"Workflow {copy.workflow!r} already has a thread {copy.thread!r}; nothing was imported.",
+        "Import it under another id, or delete the thread first.",
+        workflow=copy.workflow,
+        thread=copy.thread,
+    )
+
+
+def existing_key(copy: ThreadCopy, number: int) -> CopyError:
+    """An import would give an idempotency key two meanings."""
+    return CopyError(
+        "copy.key-exists",
+        f"The idempotency key of Tern {number} of thread {copy.thread!r} is in use here; nothing was imported.",
+        "Import it under another id, which leaves the keys out, or delete the thread that has the key.",
+        workflow=copy.workflow,
+        thread=copy.thread,
+        tern=number,
+    )
+
+
+def refuse_invalid(copy: ThreadCopy) -> None:
+    """Raise CopyError when what the copy holds cannot be."""
+    for finding in copy_findings(copy):
+        raise CopyError(
+            "copy.invalid",
+            f"Thread {copy.thread!r} cannot be imported: {finding.what} ({finding.code}).",
+            finding.remedy,
+            workflow=copy.workflow,
+            thread=copy.thread,
+            finding=finding.code,
+        )
 
 
 def lost_lease(key: int, tern: int) -> LeaseLostError:

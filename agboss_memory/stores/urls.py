@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
+import agboss_memory.stores as stores
 from agboss_memory.errors import StoreUrlError
-from agboss_memory.stores.contract import Store
-from agboss_memory.stores.memory import MemoryStore
-from agboss_memory.stores.sqlite import SqliteStore, Synchronous
+
+if TYPE_CHECKING:
+    from agboss_memory.stores.sqlite import Synchronous
 
 _FORMS = (
     "Use memory://, sqlite:///relative.db or sqlite:////absolute/path.db; "
@@ -32,7 +34,7 @@ def _timeout(url: str, value: str) -> float:
     return seconds
 
 
-def _sqlite(url: str, rest: str) -> SqliteStore:
+def _sqlite(url: str, rest: str) -> stores.SqliteStore:
     path, _, query = rest.partition("?")
     if not path.startswith("/"):
         raise _refuse(url, "three slashes come before the path of a file.")
@@ -48,10 +50,10 @@ def _sqlite(url: str, rest: str) -> SqliteStore:
             timeout = _timeout(url, value)
         else:
             raise _refuse(url, f"option {name}={value} is not known.")
-    return SqliteStore(Path(path), url=url, synchronous=synchronous, timeout=timeout)
+    return stores.SqliteStore(Path(path), url=url, synchronous=synchronous, timeout=timeout)
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str) -> stores.Store:
     """The store that a URL names; call its ``open`` before use.
 
     Args:
@@ -68,7 +70,7 @@ def open_store(url: str) -> Store:
     if scheme == "memory":
         if rest:
             raise _refuse(url, "memory:// takes neither a path nor options.")
-        return MemoryStore(url)
+        return stores.MemoryStore(url)
     if scheme == "sqlite":
         return _sqlite(url, rest)
     raise _refuse(url, f"scheme {scheme!r} is not known.")

@@ -20,7 +20,7 @@ CAT = Attachment.from_bytes(b"\x89PNG\r\n\x1a\n cat", name="a cat.png")
 NOTE = Attachment.from_bytes(b"buy milk", name="a note.txt")
 
 
-async def _tern_with(store: Store, *files: Attachment, thread: str = "t") -> int:
+async def tern_with(store: Store, *files: Attachment, thread: str = "t") -> int:
     """A Tern with these files; gives the thread's key."""
     records = tuple(item.record() for item in files)
     admitted = await store.admit(admission(thread=thread, attachments=records))
@@ -78,8 +78,8 @@ class Attachments(StoreSuite):
 
     async def test_the_same_content_is_kept_once_and_goes_with_the_last_thread(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
-            await _tern_with(store, CAT, NOTE, thread="one")
-            await _tern_with(store, CAT, thread="two")
+            await tern_with(store, CAT, NOTE, thread="one")
+            await tern_with(store, CAT, thread="two")
             assert (await _bytes(store, CAT), await _bytes(store, NOTE)) == (CAT.data, NOTE.data)
             await store.delete_thread(ref("one"))
             assert (await _bytes(store, CAT), await _bytes(store, NOTE)) == (CAT.data, None)
@@ -97,7 +97,7 @@ class Attachments(StoreSuite):
     async def test_bytes_outlive_the_store_object(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         await store.open()
-        await _tern_with(store, CAT)
+        await tern_with(store, CAT)
         await store.close()
         await store.open()
         assert await _bytes(store, CAT) == CAT.data

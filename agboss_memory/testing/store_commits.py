@@ -19,6 +19,7 @@ from agboss_memory.stores.contract import (
     TernPage,
 )
 from agboss_memory.testing.store_requests import (
+    DAY,
     NOW,
     WIDE,
     admission,
@@ -154,3 +155,16 @@ class Commits(StoreSuite):
             assert again.key != admitted.key
             with pytest.raises(ThreadDeletedError):
                 await store.commit(ending(admitted))
+
+    async def test_what_was_booked_before_the_end_is_booked_once(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            admitted = await store.admit(admission())
+            early = MemoryOutcome(key=admitted.key, tern=1, now=NOW, usage=(booked("a"),))
+            await store.settle(early)
+            assert await store.check() == ()
+            await store.commit(ending(admitted, usage=(booked("a"), booked("b"), booked("b"))))
+            await store.settle(replace(early, usage=(booked("a"), booked("b"), booked("c"))))
+            (tern,) = await all_terns(store, admitted.key)
+            assert len(tern.usage) == 3
+            assert (await store.day_spend("w", DAY)).model_calls == 3
+            assert await store.check() == ()

@@ -19,12 +19,17 @@ from agboss_memory.testing.store_admissions import Admissions
 from agboss_memory.testing.store_attachments import Attachments
 from agboss_memory.testing.store_commits import Commits
 from agboss_memory.testing.store_conversations import Conversations
+from agboss_memory.testing.store_copies import Copies
 from agboss_memory.testing.store_memory_work import MemoryWork
+from agboss_memory.testing.store_recovery import Recovery
 from agboss_memory.testing.store_threads import Threads
 from agboss_memory.testing.store_values import Values
+from agboss_memory.testing.store_waiting import Waiting
 
 
-class StoreConformance(Admissions, Attachments, Commits, Conversations, MemoryWork, Threads, Values):
+class StoreConformance(
+    Admissions, Attachments, Commits, Conversations, Copies, MemoryWork, Recovery, Threads, Values, Waiting
+):
     """What a store must do, test by test; ``store_conformance`` makes it run.
 
     Its tests are coroutines. A subclass of it, with a ``make_store`` of its own, needs a plugin that awaits them.

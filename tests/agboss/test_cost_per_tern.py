@@ -91,7 +91,7 @@ async def test_every_statement_of_a_run_is_an_index_search(tmp_path: Path):
         one
         for tern in await play(path, 4, trace)
         for one in tern
-        if one.startswith(("SELECT", "UPDATE")) and "sqlite_schema" not in one
+        if one.startswith(("SELECT", "UPDATE")) and "schema" not in one
     }
     connection = sqlite3.connect(path)
     plans = {one: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")] for one in statements}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -44,6 +45,9 @@ def seed_copies(path: Path, upto: int) -> None:
                         values["id"] += copy // 2
                     if table == "messages":
                         values["seq"] += 2 * copy
+                    if table == "terns":
+                        said = json.loads(values["said"])
+                        values["said"] = json.dumps([n if isinstance(n, str) else n + 2 * copy for n in said])
                     marks = ", ".join("?" * len(columns))
                     connection.execute(f"INSERT INTO {table} VALUES ({marks})", tuple(values.values()))
         connection.execute("UPDATE threads SET last_seq = ?", (upto,))

@@ -29,6 +29,7 @@ PUT = (
 ONE = _SELECT + "last = ?"
 SET_DUE = "UPDATE blocks SET state = 'due' WHERE thread_key = ? AND last = ?"
 TOUCHING = _SELECT + "last >= ? AND first <= ? ORDER BY last"
+EVERY = "SELECT first, last, state, attempts, error FROM blocks WHERE thread_key = ? ORDER BY last"
 PLANNED_TO = "SELECT max(last) FROM blocks WHERE thread_key = ?"
 IN_STATES = _SELECT + "state IN (?, ?, ?, ?, ?) ORDER BY last LIMIT ?"
 RETIRE = "UPDATE blocks SET state = 'retired' WHERE thread_key = ? AND last = ? AND first = ?"
@@ -107,3 +108,8 @@ def in_states(connection: sqlite3.Connection, key: int, states: Sequence[str], l
         return ()
     padded = (wanted * _STATES)[:_STATES]
     return tuple(_block(row) for row in connection.execute(IN_STATES, (key, *padded, max(limit, 0))))
+
+
+def every(connection: sqlite3.Connection, key: int) -> tuple[Block, ...]:
+    """All blocks of a thread, oldest first."""
+    return tuple(_block(row) for row in connection.execute(EVERY, (key,)))

@@ -7,11 +7,12 @@ from decimal import Decimal
 
 from agboss_memory.messages import EPOCH, as_utc
 
+_MICROSECOND = timedelta(microseconds=1)
+
 
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970, UTC."""
-    since = as_utc(moment) - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return (as_utc(moment) - EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:

@@ -26,7 +26,17 @@ Synchronous = Literal["FULL", "NORMAL"]
 Trace = Callable[[str], None]
 _Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
+_Place = tuple[int, int] | None
+
 _WAL_RETRY_SECONDS = 0.005
+
+
+def _place(path: Path) -> _Place:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class _Unstoppable(asyncio.Future[T]):
@@ -104,6 +114,7 @@ class Connection:
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[_Job | None] | None = None
         self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[_Place, _Place] = (None, None)  # of the file and of its log
 
     async def open(self) -> None:
         """Connect and migrate. Opening twice is allowed. A failed open leaves nothing behind."""
@@ -150,7 +161,7 @@ class Connection:
             call: What to do.
             keep: Give the result even when the task was cancelled meanwhile; the caller must await again soon.
         """
-        return await self._call(lambda: self._transaction("BEGIN IMMEDIATE", call), keep=keep)
+        return await self._call(lambda: self._write(call), keep=keep)
 
     async def _call(self, call: Callable[[], T], future: asyncio.Future[T] | None = None, *, keep: bool = False) -> T:
         loop = asyncio.get_running_loop()
@@ -165,6 +176,27 @@ class Connection:
             return await (_outlast(future) if keep else future)
         except (sqlite3.Error, OSError) as error:
             raise store_fault(error, self.path) from error
+
+    def _write(self, call: Callable[[sqlite3.Connection], T]) -> T:
+        # What is written to a file that nobody can find any more would be acknowledged and lost.
+        if self._connection is not None and _place(self.path) != self._opened[0]:
+            self._disconnect()
+            self._drop_log()
+            self._connect()
+            raise StoreError(
+                "store.replaced",
+                f"{self.path} was moved, removed or replaced while it was open; nothing was stored.",
+                "Try again: from now on the file that is there now is used. Stop the programs before you move files.",
+                path=str(self.path),
+            )
+        return self._transaction("BEGIN IMMEDIATE", call)
+
+    def _drop_log(self) -> None:
+        """Remove the write-ahead log of the file that is gone: SQLite would play it into the new one."""
+        log = Path(f"{self.path}-wal")
+        if self._opened[1] is not None and _place(log) == self._opened[1]:
+            for left in (log, Path(f"{self.path}-shm")):
+                left.unlink(missing_ok=True)
 
     def _transaction(self, begin: str, call: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection
@@ -196,6 +228,7 @@ class Connection:
             connection.close()
             raise
         self._connection = connection
+        self._opened = (_place(self.path), _place(Path(f"{self.path}-wal")))
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -6,14 +6,18 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from agboss_memory.messages import Message
-from agboss_memory.stores.text import encode_text
+from agboss_memory.stores.copies import AgentSums
+from agboss_memory.stores.text import decode_text, encode_text
 
+BEGIN = "INSERT INTO conversations (last_seq, live_tokens, uncounted, thread_key, agent) VALUES (?, ?, ?, ?, ?)"
+# Read and write apart: RETURNING costs more than both.
+LAST = "SELECT last_seq FROM conversations WHERE thread_key = ? AND agent = ?"
 GROW = (
-    "INSERT INTO conversations (thread_key, agent, last_seq, live_tokens, uncounted) VALUES (?, ?, ?, ?, ?) "
-    "ON CONFLICT (thread_key, agent) DO UPDATE SET last_seq = last_seq + excluded.last_seq, "
-    "live_tokens = live_tokens + excluded.live_tokens, uncounted = uncounted + excluded.uncounted RETURNING last_seq"
+    "UPDATE conversations SET last_seq = last_seq + ?, live_tokens = live_tokens + ?, uncounted = uncounted + ? "
+    "WHERE thread_key = ? AND agent = ?"
 )
 SUMS = "SELECT last_seq, live_tokens, uncounted FROM conversations WHERE thread_key = ? AND agent = ?"
+AGENTS = "SELECT agent, last_seq, live_tokens, uncounted FROM conversations WHERE thread_key = ? ORDER BY agent"
 ADD = (
     "UPDATE conversations SET live_tokens = live_tokens + ?, uncounted = uncounted - ? "
     "WHERE thread_key = ? AND agent = ?"
@@ -37,23 +41,41 @@ LIVE_IN_RANGE = (
 )
 
 
-def grow(connection: sqlite3.Connection, key: int, messages: Sequence[Message]) -> dict[str, int]:
-    """Count what is about to be appended. Gives the last number of each agent (encoded) before that."""
+def grow(connection: sqlite3.Connection, key: int, messages: Sequence[Message]) -> dict[str, tuple[int, int]]:
+    """Count what is about to be appended. Gives first and last number of each agent's new messages (encoded)."""
     added: dict[str, list[int]] = {}
     for message in messages:
         sums = added.setdefault(encode_text(message.agent), [0, 0, 0])
         sums[0] += 1
         sums[1] += _rendered(message)
         sums[2] += message.tokens is None
-    return {
-        agent: connection.execute(GROW, (key, agent, *sums)).fetchall()[0][0] - sums[0] for agent, sums in added.items()
-    }
+    ranges: dict[str, tuple[int, int]] = {}
+    for agent, amounts in added.items():
+        row = connection.execute(LAST, (key, agent)).fetchone()
+        connection.execute(BEGIN if row is None else GROW, (*amounts, key, agent))
+        last = 0 if row is None else row[0]
+        ranges[agent] = (last + 1, last + amounts[0])
+    return ranges
 
 
 def _rendered(message: Message) -> int:
     if message.compressed_tokens is not None:
         return message.compressed_tokens
     return message.tokens or 0
+
+
+def begin(connection: sqlite3.Connection, key: int, known: AgentSums) -> None:
+    """The sums of a conversation that is written whole."""
+    row = (known.last, known.live_tokens, known.uncounted, key, encode_text(known.agent))
+    connection.execute(BEGIN, row)
+
+
+def agents(connection: sqlite3.Connection, key: int) -> dict[str, AgentSums]:
+    """The running sums of all agents of a thread, by agent (encoded)."""
+    rows = connection.execute(AGENTS, (key,))
+    return {
+        row[0]: AgentSums(agent=decode_text(row[0]), last=row[1], live_tokens=row[2], uncounted=row[3]) for row in rows
+    }
 
 
 def sums(connection: sqlite3.Connection, key: int, agent: str) -> tuple[int, int, int]:

@@ -33,9 +33,12 @@ def to_column(attachments: Iterable[AttachmentRecord]) -> str | None:
     return json.dumps(values, separators=(",", ":")) if values else None
 
 
-def from_column(stored: str | None) -> tuple[AttachmentRecord, ...]:
-    """The attachments."""
-    return from_values(json.loads(stored)) if stored else ()
+def from_column(stored: str | None) -> tuple[AttachmentRecord, ...] | None:
+    """The attachments, None when they cannot be read."""
+    try:
+        return from_values(json.loads(stored)) if stored else ()
+    except (ValueError, TypeError, LookupError):
+        return None
 
 
 def name(connection: sqlite3.Connection, key: int, attachments: Iterable[AttachmentRecord]) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agboss_memory.messages import Message, ThinkingPart, ToolCall
+import msgspec
+
+from agboss_memory.messages import Message, Tern, ThinkingPart, ToolCall
 from agboss_memory.stores.contract import MessagePage
-from agboss_memory.stores.sqlite import conversations, files
+from agboss_memory.stores.copies import MessageCopy
+from agboss_memory.stores.sqlite import files
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
@@ -21,17 +24,14 @@ INSERT = (
 _COLUMNS = (
     "SELECT m.role, CASE m.text_ref WHEN 0 THEN m.content WHEN 1 THEN t.task ELSE t.answer END, m.extra, "
     "m.tool_call_id, m.tool_name, m.seq, m.tern_seq, m.agent, m.created_at, m.token_count, m.tokenizer, "
-    "m.compressed_content, m.compressed_token_count "
+    "m.compressed_content, m.compressed_token_count, m.place "
 )
 # A message outside a Tern has tern_seq 0 and its own text.
 _JOIN = "LEFT JOIN terns AS t ON t.thread_key = m.thread_key AND t.seq = m.tern_seq WHERE m.thread_key = ? AND "
 _SELECT = _COLUMNS + "FROM messages AS m " + _JOIN
-# INDEXED BY: left to itself the planner reads the whole thread.
-_SELECT_TERN = _COLUMNS + "FROM messages AS m INDEXED BY messages_by_tern " + _JOIN
 CONVERSATION = _SELECT + "m.agent = ? AND m.seq < ? ORDER BY m.seq DESC LIMIT ?"
-OF_TERN = _SELECT_TERN + "m.tern_seq = ? AND m.seq < ? ORDER BY m.place DESC LIMIT ?"
-OF_TERN_AND_AGENT = _SELECT_TERN + "m.tern_seq = ? AND m.seq < ? AND m.agent = ? ORDER BY m.place DESC LIMIT ?"
-
+RANGE = _SELECT + "m.agent = ? AND m.seq BETWEEN ? AND ?"
+SAID = "SELECT said FROM terns WHERE thread_key = ? AND seq = ?"
 ONE = _SELECT + "m.agent = ? AND m.seq = ?"
 
 _NO_BOUND = 2**63 - 1
@@ -78,47 +78,72 @@ def _message(row: tuple[Any, ...]) -> Message:
     )
 
 
+def said(numbers: Mapping[str, tuple[int, int]]) -> str | None:
+    """Where the messages of a Tern are, as it stands in the Tern's row; agents are encoded."""
+    flat = [part for agent, (first, last) in numbers.items() for part in (agent, first, last)]
+    return msgspec.json.encode(flat).decode() if flat else None
+
+
 def append(
     connection: sqlite3.Connection,
     key: int,
     number: int,
     messages: Sequence[Message],
+    numbers: Mapping[str, tuple[int, int]],
     *,
     task: str | None,
     answer: str | None,
 ) -> None:
     """Add what was said in a Tern to the conversations of the agents; ``task`` and ``answer`` are encoded.
 
-    Outside a Tern the number is 0 and both are None.
+    ``numbers`` is what ``conversations.grow`` gave. Outside a Tern the number is 0 and both texts are None.
     """
-    last = conversations.grow(connection, key, messages)
+    following = {agent: first for agent, (first, _) in numbers.items()}
+    rows: list[tuple[Any, ...]] = []
     for place, message in enumerate(messages):
         agent = encode_text(message.agent)
-        last[agent] += 1
-        content = encode_text(message.content)
-        ref = _text_ref(message.role, content, task, answer)
         files.name(connection, key, message.attachments)
-        connection.execute(
-            INSERT,
-            (
-                key,
-                agent,
-                last[agent],
-                number,
-                place,
-                message.role,
-                ref,
-                message.tokens,
-                message.compressed_tokens,
-                encode_text(message.tokenizer),
-                to_micros(message.created_at),
-                encode_optional(message.tool_call_id),
-                encode_optional(message.tool_name),
-                None if ref else content,
-                encode_optional(message.compressed_content),
-                _extra(message),
-            ),
-        )
+        rows.append(_row(key, agent, following[agent], number, place, message, task, answer))
+        following[agent] += 1
+    connection.executemany(INSERT, rows)
+
+
+def restore(connection: sqlite3.Connection, key: int, copies: Sequence[MessageCopy], terns: Sequence[Tern]) -> None:
+    """Write messages with the numbers that they have; their Terns come in order from 1."""
+    rows: list[tuple[Any, ...]] = []
+    for item in copies:
+        message = item.message
+        tern = terns[message.tern - 1] if message.tern else None
+        task, answer = (encode_text(tern.task), encode_text(tern.answer)) if tern else (None, None)
+        agent = encode_text(message.agent)
+        files.name(connection, key, message.attachments)
+        rows.append(_row(key, agent, message.number, message.tern, item.place, message, task, answer))
+    connection.executemany(INSERT, rows)
+
+
+def _row(
+    key: int, agent: str, seq: int, tern: int, place: int, message: Message, task: str | None, answer: str | None
+) -> tuple[Any, ...]:
+    content = encode_text(message.content)
+    ref = _text_ref(message.role, content, task, answer)
+    return (
+        key,
+        agent,
+        seq,
+        tern,
+        place,
+        message.role,
+        ref,
+        message.tokens,
+        message.compressed_tokens,
+        encode_text(message.tokenizer),
+        to_micros(message.created_at),
+        encode_optional(message.tool_call_id),
+        encode_optional(message.tool_name),
+        None if ref else content,
+        encode_optional(message.compressed_content),
+        _extra(message),
+    )
 
 
 def page(connection: sqlite3.Connection, key: int, asked: MessagePage) -> tuple[Message, ...]:
@@ -126,12 +151,32 @@ def page(connection: sqlite3.Connection, key: int, asked: MessagePage) -> tuple[
     before = _NO_BOUND if asked.before is None else asked.before
     limit = max(asked.limit, 0)
     if asked.tern is None:
-        rows = connection.execute(CONVERSATION, (key, encode_text(asked.agent or ""), before, limit))
-    elif asked.agent is None:
-        rows = connection.execute(OF_TERN, (key, asked.tern, before, limit))
+        rows = connection.execute(CONVERSATION, (key, encode_text(asked.agent or ""), before, limit)).fetchall()[::-1]
     else:
-        rows = connection.execute(OF_TERN_AND_AGENT, (key, asked.tern, before, encode_text(asked.agent), limit))
-    return tuple(_message(row) for row in reversed(rows.fetchall()))
+        rows = [row for row in _of_tern(connection, key, asked.tern, asked.agent) if row[5] < before]
+        rows = rows[-limit:] if limit else []
+    return tuple(_message(row) for row in rows)
+
+
+def _of_tern(connection: sqlite3.Connection, key: int, number: int, agent: str | None) -> list[tuple[Any, ...]]:
+    stored = connection.execute(SAID, (key, number)).fetchone()
+    rows: list[tuple[Any, ...]] = []
+    for whose, first, last in ranges(stored[0] if stored else None):
+        if agent in (None, whose):
+            rows += connection.execute(RANGE, (key, encode_text(whose), first, last))
+    return sorted(rows, key=lambda row: row[13])
+
+
+def ranges(stored: str | None) -> list[tuple[str, int, int]]:
+    """Agent, first and last number of the messages of a Tern, from its row."""
+    flat: list[Any] = json.loads(stored) if stored else []
+    return [(decode_text(flat[n]), flat[n + 1], flat[n + 2]) for n in range(0, len(flat), 3)]
+
+
+def copies(connection: sqlite3.Connection, key: int, agent: str) -> list[MessageCopy]:
+    """All messages of one agent (encoded), oldest first."""
+    rows = connection.execute(RANGE + " ORDER BY m.seq", (key, agent, 1, _NO_BOUND))
+    return [MessageCopy(message=_message(row), place=row[13] if row[6] else 0) for row in rows]
 
 
 def one(connection: sqlite3.Connection, key: int, agent: str, number: int) -> Message | None:

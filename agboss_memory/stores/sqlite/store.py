@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -10,26 +12,51 @@ from pathlib import Path
 from agboss_memory.contract import Conversation
 from agboss_memory.errors import LeaseLostError, ThreadDeletedError
 from agboss_memory.messages import Block, Message, Summary, Tern
+from agboss_memory.stores.bell import bell_of
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
     Append,
     Appended,
+    Claim,
     Commit,
     Committed,
     DaySpend,
+    Enqueue,
+    Finding,
+    Interruption,
     MemoryOutcome,
     MessagePage,
+    Resumable,
+    Step,
+    StepWrite,
     SummaryWrite,
     TernPage,
+    ThreadCopy,
     ThreadInfo,
     ThreadRef,
     ThreadState,
     WindowSpec,
 )
 from agboss_memory.stores.files import DiskFiles, FileStore
-from agboss_memory.stores.sqlite import blocks, conversations, messages, summaries, threads, transactions, usage
+from agboss_memory.stores.refusals import refuse_invalid
+from agboss_memory.stores.sqlite import (
+    admissions,
+    blocks,
+    checking,
+    conversations,
+    copying,
+    messages,
+    reads,
+    steps,
+    summaries,
+    threads,
+    tickets,
+    transactions,
+    usage,
+)
 from agboss_memory.stores.sqlite.connection import Connection, Synchronous, Trace
+from agboss_memory.stores.sqlite.faults import store_fault
 
 
 class SqliteStore:
@@ -56,6 +83,8 @@ class SqliteStore:
         path = path.absolute()
         self.url = url or f"sqlite:///{path}"
         self._running: dict[int, str] = {}  # thread key -> holder; an index in the file would cost every Tern a page
+        self._tickets: dict[int, str] = {}  # ticket -> holder
+        self._bell = bell_of(path.resolve())
         self._connection = Connection(path, synchronous=synchronous, timeout=timeout, trace=trace)
         self._files = DiskFiles(path.with_name(f"{path.name}.files"))
 
@@ -74,9 +103,23 @@ class SqliteStore:
 
     async def admit(self, request: Admission) -> Admitted:
         """See ``Store.admit``."""
-        admitted = await self._connection.write(partial(transactions.admit, request=request), keep=True)
+        admitted = await self._connection.write(partial(admissions.admit, request=request), keep=True)
+        if admitted.kind == "busy":
+            if admitted.ticket:
+                self._tickets[admitted.ticket] = request.holder
+        else:
+            self._tickets.pop(request.ticket, None)
+            self._note(admitted, request.holder)
+        return admitted
+
+    def _note(self, admitted: Admitted, holder: str) -> None:
         if admitted.kind == "admitted":
-            self._running[admitted.key] = request.holder
+            self._running[admitted.key] = holder
+
+    async def claim(self, request: Claim) -> Admitted:
+        """See ``Store.claim``."""
+        admitted = await self._connection.write(partial(admissions.claim, request=request), keep=True)
+        self._note(admitted, request.holder)
         return admitted
 
     async def commit(self, request: Commit) -> Committed:
@@ -87,13 +130,55 @@ class SqliteStore:
             self._running.pop(request.key, None)
             raise
         self._running.pop(request.key, None)
+        self._bell.ring(request.key)
         return committed
 
-    async def renew(self, holder: str, until: datetime) -> None:
-        """See ``Store.renew``; of the Terns that were admitted through this object."""
+    async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
+        """See ``Store.renew``."""
         keys = [key for key, runs in self._running.items() if runs == holder]
-        if keys:
-            await self._connection.write(partial(threads.renew, keys=keys, holder=holder, until=until))
+        waiting = [ticket for ticket, waits in self._tickets.items() if waits == holder]
+        if not (keys or waiting):
+            return ()
+
+        def extend(connection: sqlite3.Connection) -> tuple[Interruption, ...]:
+            tickets.renew(connection, waiting, until)
+            return threads.renew(connection, keys, holder, until)
+
+        return await self._connection.write(extend)
+
+    async def enqueue(self, request: Enqueue) -> int:
+        """See ``Store.enqueue``."""
+        ticket = await self._connection.write(partial(tickets.take, request=request), keep=True)
+        self._tickets[ticket] = request.holder
+        return ticket
+
+    async def leave(self, ticket: int) -> None:
+        """See ``Store.leave``."""
+        self._tickets.pop(ticket, None)
+        key = await self._connection.write(partial(tickets.give_back, ticket=ticket))
+        self._bell.ring(key)
+
+    async def wait(self, key: int, seconds: float) -> None:
+        """See ``Store.wait``."""
+        await self._bell.wait(key, seconds)
+
+    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+        """See ``Store.interrupt``."""
+        return await self._connection.write(partial(threads.interrupt, ref=ref))
+
+    async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:
+        """See ``Store.resumable``."""
+        return await self._connection.read(
+            partial(admissions.resumable, workflow=workflow, now=now, after=after, limit=limit)
+        )
+
+    async def write_step(self, request: StepWrite) -> None:
+        """See ``Store.write_step``."""
+        await self._connection.write(partial(transactions.write_step, request=request))
+
+    async def steps(self, key: int, number: int) -> tuple[Step, ...]:
+        """See ``Store.steps``."""
+        return await self._connection.read(partial(steps.of_tern, key=key, number=number))
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
         """See ``Store.write_summary``."""
@@ -105,7 +190,7 @@ class SqliteStore:
 
     async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
         """See ``Store.thread``."""
-        return await self._connection.read(partial(transactions.state, ref=ref, spec=window))
+        return await self._connection.read(partial(reads.state, ref=ref, spec=window))
 
     async def threads(self, workflow: str, owner: str | None, after: str | None, limit: int) -> tuple[ThreadInfo, ...]:
         """See ``Store.threads``. Newest means made last."""
@@ -115,7 +200,7 @@ class SqliteStore:
 
     async def terns(self, key: int, page: TernPage) -> tuple[Tern, ...]:
         """See ``Store.terns``."""
-        return await self._connection.read(partial(transactions.terns_with_usage, key=key, asked=page))
+        return await self._connection.read(partial(reads.terns_with_usage, key=key, asked=page))
 
     async def messages(self, key: int, page: MessagePage) -> tuple[Message, ...]:
         """See ``Store.messages``."""
@@ -127,7 +212,7 @@ class SqliteStore:
 
     async def conversation(self, key: int, agent: str, limit: int) -> Conversation:
         """See ``Store.conversation``."""
-        return await self._connection.read(partial(transactions.conversation, key=key, agent=agent, limit=limit))
+        return await self._connection.read(partial(reads.conversation, key=key, agent=agent, limit=limit))
 
     async def message(self, key: int, agent: str, number: int) -> Message | None:
         """See ``Store.message``."""
@@ -164,3 +249,20 @@ class SqliteStore:
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""
         return await self._connection.read(partial(usage.day_spend, workflow=workflow, day=day))
+
+    async def copy(self, ref: ThreadRef) -> ThreadCopy:
+        """See ``Store.copy``."""
+        return await self._connection.read(partial(copying.copy, ref=ref))
+
+    async def restore(self, copy: ThreadCopy) -> None:
+        """See ``Store.restore``."""
+        refuse_invalid(copy)
+        await self._connection.write(partial(copying.restore, given=copy))
+
+    async def check(self) -> tuple[Finding, ...]:
+        """See ``Store.check``. Other calls go on meanwhile."""
+        path = self._connection.path
+        try:
+            return await asyncio.to_thread(checking.check, path, self._files)
+        except (sqlite3.Error, OSError) as error:
+            raise store_fault(error, path) from error

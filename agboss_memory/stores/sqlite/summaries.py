@@ -8,6 +8,7 @@ from typing import Any
 
 from agboss_memory.messages import EPOCH, Summary
 from agboss_memory.records import replace
+from agboss_memory.stores.copies import SummaryCopy
 from agboss_memory.stores.sqlite.columns import from_amount, from_micros, to_amount, to_micros
 from agboss_memory.stores.text import decode_text, encode_text
 
@@ -28,6 +29,14 @@ RETIRE = "UPDATE summaries SET state = 'retired' WHERE thread_key = ? AND id = ?
 _SELECT = (
     "SELECT id, agent, kind, from_seq, to_seq, state, tokens, model, usd, prompt_hash, created_at, body "
     "FROM summaries WHERE thread_key = ? AND "
+)
+COPIES = (
+    "SELECT id, agent, kind, from_seq, to_seq, state, tokens, model, usd, prompt_hash, created_at, body, tern_seq, "
+    "superseded_by FROM summaries WHERE thread_key = ? ORDER BY id"
+)
+RESTORE = (
+    "INSERT INTO summaries (thread_key, tern_seq, id, agent, kind, from_seq, to_seq, state, superseded_by, tokens, "
+    "model, usd, prompt_hash, created_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 ONE = _SELECT + "id = ?"
 SAME = _SELECT + "agent = ? AND kind = ? AND from_seq = ? AND to_seq = ? AND state = 'active'"
@@ -118,3 +127,34 @@ def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | N
     if not connection.execute(RETIRE, (key, number)).rowcount:
         return None
     return _summary(connection.execute(ONE, (key, number)).fetchone())
+
+
+def copies(connection: sqlite3.Connection, key: int) -> tuple[SummaryCopy, ...]:
+    """All summaries of a thread with their lineage, by id."""
+    rows = connection.execute(COPIES, (key,))
+    return tuple(SummaryCopy(summary=_summary(row), tern=row[12], superseded_by=row[13]) for row in rows)
+
+
+def restore(connection: sqlite3.Connection, key: int, copy: SummaryCopy) -> None:
+    """Write a summary that another store exported."""
+    summary = copy.summary
+    connection.execute(
+        RESTORE,
+        (
+            key,
+            copy.tern,
+            summary.id,
+            encode_text(summary.agent),
+            encode_text(summary.kind),
+            summary.first,
+            summary.last,
+            summary.state,
+            copy.superseded_by,
+            summary.tokens,
+            encode_text(summary.model),
+            to_amount(summary.usd),
+            encode_text(summary.prompt_hash),
+            to_micros(summary.created_at),
+            encode_text(summary.text),
+        ),
+    )

@@ -4,32 +4,45 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from agboss_memory.messages import Tern, TernStatus, UsageRecord
 from agboss_memory.stores.contract import Admission, Commit, TernPage
-from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
-from agboss_memory.stores.sqlite import files
+from agboss_memory.stores.copies import TernCopy
+from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT, UNREADABLE_CODE, UNREADABLE_TEXT
+from agboss_memory.stores.sqlite import files, usage
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
 CONFIG = "SELECT id FROM configs WHERE version = ? AND hash = ?"
 INSERT_CONFIG = "INSERT INTO configs (version, hash) VALUES (?, ?)"
+# The config is nearly always known. When it is not, the row is left out, and comes again with its id.
 INSERT = (
-    "INSERT INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, start, finish, agent, path, "
-    "error, error_code, owner, idempotency_key, task, answer, metadata, attachments) "
-    "VALUES (?, ?, 'running', 0, ?, ?, ?, '', '', '', '', '', ?, ?, ?, '', ?, ?)"
+    "INSERT OR IGNORE INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, start, finish, agent, "
+    "path, error, error_code, owner, idempotency_key, task, answer, metadata, attachments) VALUES (?, ?, 'running', 0, "
+    "(SELECT id FROM configs WHERE version = ? AND hash = ?), ?, ?, '', '', '', '', '', ?, ?, ?, '', ?, ?)"
 )
 FINISH = (
     "UPDATE terns SET status = ?, finished_at = ?, tokens = ?, finish = ?, agent = ?, path = ?, "
-    "error = ?, error_code = ?, answer = ?, output = ?, metadata = ifnull(?, metadata) WHERE thread_key = ? AND seq = ? "
-    "RETURNING task"
+    "error = ?, error_code = ?, answer = ?, output = ?, metadata = ifnull(?, metadata), said = ?, usage = ? "
+    "WHERE thread_key = ? AND seq = ?"
 )
+RESTORE = (
+    "INSERT INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, finished_at, tokens, start, "
+    "finish, agent, path, error, error_code, owner, idempotency_key, task, answer, output, metadata, said, usage, "
+    "attachments) "
+    "VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+BOOKED = "SELECT usage FROM terns WHERE thread_key = ? AND seq = ?"
+KEY = "SELECT idempotency_key FROM terns WHERE thread_key = ? AND seq = ?"
+KEYS = "SELECT seq, idempotency_key FROM terns WHERE thread_key = ? AND seq > 0 AND idempotency_key IS NOT NULL"
 INTERRUPT = (
     "UPDATE terns SET status = 'cancelled', finished_at = ?, error = ?, error_code = ? WHERE thread_key = ? AND seq = ?"
 )
+TASK = "SELECT task FROM terns WHERE thread_key = ? AND seq = ?"
 BY_KEY = (
     "SELECT thread_key, seq FROM terns WHERE ifnull(owner, '') = ? AND idempotency_key = ? "
     "AND idempotency_key IS NOT NULL"
@@ -45,8 +58,8 @@ SETTLED = (
 )
 _SELECT = (
     "SELECT seq, task, answer, status, agent, start, finish, path, output, error, error_code, version, hash, "
-    "started_at, finished_at, tokens, metadata, attachments FROM terns CROSS JOIN configs ON configs.id = config_id "
-    "WHERE thread_key = ? AND "
+    "started_at, finished_at, tokens, metadata, terns.usage, attachments FROM terns "
+    "CROSS JOIN configs ON configs.id = config_id WHERE thread_key = ? AND "
 )
 ONE = _SELECT + "seq = ?"
 NEWEST_FINISHED = _SELECT + "seq < ? AND status NOT IN ('running', 'paused') ORDER BY seq DESC LIMIT ?"
@@ -58,10 +71,25 @@ _STATUS = {str(status): status for status in TernStatus}
 
 
 def _path_text(path: tuple[str, ...]) -> str:
-    return json.dumps(path, separators=(",", ":")) if path else ""
+    if not path:
+        return ""
+    try:
+        return msgspec.json.encode(path).decode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return json.dumps(path, separators=(",", ":"))
 
 
-def _tern(row: tuple[Any, ...], usage: tuple[UsageRecord, ...] = ()) -> Tern:
+def _path(stored: str) -> tuple[str, ...] | None:
+    """The path, None when it cannot be read: one broken row must not hide the rest of a thread."""
+    try:
+        return tuple(json.loads(stored)) if stored else ()
+    except (ValueError, TypeError):
+        return None
+
+
+def _tern(row: tuple[Any, ...], records: tuple[UsageRecord, ...] = ()) -> Tern:
+    path, attachments = _path(row[7]), files.from_column(row[18])
+    readable = path is not None and attachments is not None
     return Tern(
         number=row[0],
         task=decode_text(row[1]),
@@ -70,18 +98,18 @@ def _tern(row: tuple[Any, ...], usage: tuple[UsageRecord, ...] = ()) -> Tern:
         agent=decode_text(row[4]),
         start=decode_text(row[5]),
         finish=decode_text(row[6]),
-        path=tuple(json.loads(row[7])) if row[7] else (),
+        path=path or (),
         output=decode_optional(row[8]),
-        error=decode_text(row[9]),
-        error_code=decode_text(row[10]),
+        error=decode_text(row[9]) or ("" if readable else UNREADABLE_TEXT),
+        error_code=decode_text(row[10]) or ("" if readable else UNREADABLE_CODE),
         version=decode_text(row[11]),
         config_hash=decode_text(row[12]),
         started_at=from_micros(row[13]),
         finished_at=None if row[14] is None else from_micros(row[14]),
         tokens=row[15],
         metadata=decode_optional(row[16]),
-        attachments=files.from_column(row[17]),
-        usage=usage,
+        attachments=attachments or (),
+        usage=records,
     )
 
 
@@ -94,29 +122,31 @@ def _config(connection: sqlite3.Connection, version: str, config_hash: str) -> i
 def begin(connection: sqlite3.Connection, key: int, number: int, request: Admission) -> None:
     """Write the admission row."""
     keyed = request.idempotency_key is not None
-    connection.execute(
-        INSERT,
-        (
-            key,
-            number,
-            _config(connection, request.version, request.config_hash),
-            to_micros(request.now),
-            encode_text(request.start),
-            encode_optional(request.owner) if keyed else None,
-            encode_optional(request.idempotency_key),
-            encode_text(request.task),
-            encode_optional(request.metadata),
-            files.to_column(request.attachments),
-        ),
+    row = (
+        key,
+        number,
+        encode_text(request.version),
+        encode_text(request.config_hash),
+        to_micros(request.now),
+        encode_text(request.start),
+        encode_optional(request.owner) if keyed else None,
+        encode_optional(request.idempotency_key),
+        encode_text(request.task),
+        encode_optional(request.metadata),
+        files.to_column(request.attachments),
     )
+    if not connection.execute(INSERT, row).rowcount:
+        connection.execute(INSERT_CONFIG, row[2:4])
+        connection.execute(INSERT.replace("OR IGNORE ", ""), row)
     files.name(connection, key, request.attachments)
 
 
-def finish(connection: sqlite3.Connection, request: Commit) -> str:
+def finish(connection: sqlite3.Connection, request: Commit, said: str | None, booked: str | None) -> str:
     """Write the final row. Returns the task as it was admitted, encoded."""
     tern = request.tern
     finished_at = to_micros(tern.finished_at or request.now) if tern.status.finished else None
-    rows = connection.execute(
+    (task,) = connection.execute(TASK, (request.key, tern.number)).fetchone()
+    connection.execute(
         FINISH,
         (
             str(tern.status),
@@ -130,11 +160,13 @@ def finish(connection: sqlite3.Connection, request: Commit) -> str:
             encode_text(tern.answer),
             encode_optional(tern.output),
             encode_optional(tern.metadata),
+            said,
+            booked,
             request.key,
             tern.number,
         ),
-    ).fetchall()
-    return rows[0][0]
+    )
+    return task
 
 
 def interrupt(connection: sqlite3.Connection, key: int, number: int, now: datetime) -> None:
@@ -163,9 +195,9 @@ def memory_settled(connection: sqlite3.Connection, key: int, number: int) -> Non
     connection.execute(SETTLED, (key, number))
 
 
-def one(connection: sqlite3.Connection, key: int, number: int, usage: tuple[UsageRecord, ...] = ()) -> Tern:
-    """One Tern."""
-    return _tern(connection.execute(ONE, (key, number)).fetchone(), usage)
+def one(connection: sqlite3.Connection, key: int, number: int) -> Tern:
+    """One Tern, without usage."""
+    return _tern(connection.execute(ONE, (key, number)).fetchone())
 
 
 def newest_finished(connection: sqlite3.Connection, key: int, before: int, limit: int) -> tuple[Tern, ...]:
@@ -182,6 +214,60 @@ def page(connection: sqlite3.Connection, key: int, asked: TernPage) -> list[tupl
     return connection.execute(OLDEST, bounds).fetchall()
 
 
-def typed(rows: list[tuple[Any, ...]], usage: Mapping[int, tuple[UsageRecord, ...]]) -> tuple[Tern, ...]:
-    """The Terns of a page with their usage by number."""
-    return tuple(_tern(row, usage.get(row[0], ())) for row in rows)
+def typed(row: tuple[Any, ...], records: tuple[UsageRecord, ...] = ()) -> Tern:
+    """The Tern of a row of a page."""
+    return _tern(row, records)
+
+
+def number_and_booked(row: tuple[Any, ...]) -> tuple[int, str | None]:
+    """Of a row of a page: the Tern's number, and what its final transaction booked, encoded."""
+    return row[0], row[17]
+
+
+def booked(connection: sqlite3.Connection, key: int, number: int) -> str | None:
+    """What the final transaction of a Tern booked, encoded."""
+    row = connection.execute(BOOKED, (key, number)).fetchone()
+    return None if row is None else row[0]
+
+
+def idempotency_key(connection: sqlite3.Connection, key: int, number: int) -> str | None:
+    """The key that a Tern was admitted with."""
+    return decode_optional(connection.execute(KEY, (key, number)).fetchone()[0])
+
+
+def keys(connection: sqlite3.Connection, key: int) -> dict[int, str]:
+    """The idempotency keys of a thread's Terns by number."""
+    return {row[0]: decode_text(row[1]) for row in connection.execute(KEYS, (key,))}
+
+
+def restore(connection: sqlite3.Connection, key: int, owner: str | None, copy: TernCopy, said: str | None) -> None:
+    """Write a finished or paused Tern that another store exported."""
+    tern = copy.tern
+    connection.execute(
+        RESTORE,
+        (
+            key,
+            tern.number,
+            str(tern.status),
+            _config(connection, tern.version, tern.config_hash),
+            to_micros(tern.started_at),
+            None if tern.finished_at is None else to_micros(tern.finished_at),
+            tern.tokens,
+            encode_text(tern.start),
+            encode_text(tern.finish),
+            encode_text(tern.agent),
+            _path_text(tern.path),
+            encode_text(tern.error),
+            encode_text(tern.error_code),
+            None if copy.idempotency_key is None else encode_optional(owner),
+            encode_optional(copy.idempotency_key),
+            encode_text(tern.task),
+            encode_text(tern.answer),
+            encode_optional(tern.output),
+            encode_optional(tern.metadata),
+            said,
+            usage.encode(copy.usage),
+            files.to_column(tern.attachments),
+        ),
+    )
+    files.name(connection, key, tern.attachments)

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from agboss_memory.records import Struct
-from agboss_memory.stores.contract import Admission, ThreadInfo, ThreadRef
+from agboss_memory.stores.contract import Admission, Interruption, ThreadInfo, ThreadRef
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
 _SELECT = (
-    "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running "
+    "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running, "
+    "resumes "
     "FROM threads WHERE "
 )
 BY_ID = _SELECT + "workflow = ? AND id = ?"
@@ -24,16 +25,21 @@ INSERT = (
     "running) VALUES (?, ?, ?, ?, ?, 0, 0, 0, '', 0, 0)"
 )
 TAKE = (
-    "UPDATE threads SET last_seq = ?, version = ?, fence = ?, holder = ?, lease_until = ?, running = ?, updated_at = ? "
-    "WHERE key = ?"
+    "UPDATE threads SET last_seq = ?, version = ?, fence = ?, holder = ?, lease_until = ?, running = ?, resumes = ?, "
+    "traces = ?, stop = 0, updated_at = ? WHERE key = ?"
 )
-RELEASE = (
-    "UPDATE threads SET running = 0, version = version + 1, updated_at = ? WHERE key = ? AND fence = ? AND running = ? "
-    "RETURNING version, workflow"
-)
+# Read and write apart: RETURNING costs more than both.
+RUNS = "SELECT version, workflow, traces FROM threads WHERE key = ? AND fence = ? AND running = ?"
+RELEASE = "UPDATE threads SET running = 0, version = ?, updated_at = ? WHERE key = ?"
+TRACED = "UPDATE threads SET traces = 1 WHERE key = ?"
 TOUCH = "UPDATE threads SET version = version + 1 WHERE key = ?"
 TOUCH_AT = "UPDATE threads SET version = version + 1, updated_at = ? WHERE key = ?"
-RENEW = "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND running <> 0"
+RENEW = (
+    "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND running <> 0 RETURNING running, stop = running"
+)
+STOP = "UPDATE threads SET stop = running WHERE key = ?"
+# Read by key, page by page: an index on running Terns would cost every Tern a page.
+RUNNING = _SELECT + "workflow = ? AND key > ? AND running <> 0 ORDER BY key LIMIT ?"
 DELETE = "DELETE FROM threads WHERE key = ?"
 LIST_ALL = _SELECT + "workflow = ? AND key < ? ORDER BY key DESC LIMIT ?"
 LIST_OWNED = _SELECT + "workflow = ? AND owner = ? AND key < ? ORDER BY key DESC LIMIT ?"
@@ -56,6 +62,7 @@ class ThreadRow(Struct):
     holder: str
     lease_until: int
     running: int
+    resumes: int = 0
 
     def holds(self, now: datetime, asker: str) -> bool:
         """Whether its lease keeps ``asker`` out."""
@@ -117,16 +124,41 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime) -> None:
     """Write counter, lease and version of a row that an admission changed."""
     connection.execute(
         TAKE,
-        (row.last_seq, row.version, row.fence, row.holder, row.lease_until, row.running, to_micros(now), row.key),
+        (
+            row.last_seq,
+            row.version,
+            row.fence,
+            row.holder,
+            row.lease_until,
+            row.running,
+            row.resumes,
+            row.resumes > 0,
+            to_micros(now),
+            row.key,
+        ),
     )
 
 
-def release(connection: sqlite3.Connection, key: int, fence: int, number: int, now: datetime) -> tuple[int, str]:
-    """The running Tern ends: the new version and the workflow, encoded. Raises ThreadDeletedError, LeaseLostError."""
-    for version, workflow in connection.execute(RELEASE, (to_micros(now), key, fence, number or -1)).fetchall():
-        return version, workflow
-    get(connection, key)
-    raise lost_lease(key, number)
+def running(connection: sqlite3.Connection, key: int, fence: int, number: int) -> tuple[int, str, bool]:
+    """The version, the workflow (encoded), and whether the Tern left traces before its end.
+
+    Raises ThreadDeletedError or LeaseLostError unless the Tern runs under this fence.
+    """
+    row = connection.execute(RUNS, (key, fence, number or -1)).fetchone()
+    if row is None:
+        get(connection, key)
+        raise lost_lease(key, number)
+    return row[0], row[1], bool(row[2])
+
+
+def release(connection: sqlite3.Connection, key: int, version: int, now: datetime) -> None:
+    """The running Tern ends with this version."""
+    connection.execute(RELEASE, (version, to_micros(now), key))
+
+
+def traced(connection: sqlite3.Connection, key: int) -> None:
+    """The running Tern leaves something before its end."""
+    connection.execute(TRACED, (key,))
 
 
 def touch(connection: sqlite3.Connection, key: int, now: datetime | None = None) -> None:
@@ -137,9 +169,38 @@ def touch(connection: sqlite3.Connection, key: int, now: datetime | None = None)
         connection.execute(TOUCH_AT, (to_micros(now), key))
 
 
-def renew(connection: sqlite3.Connection, keys: Sequence[int], holder: str, until: datetime) -> None:
-    """Extend the lease of those of these threads that ``holder`` runs."""
-    connection.executemany(RENEW, [(to_micros(until), key, encode_text(holder)) for key in keys])
+def renew(
+    connection: sqlite3.Connection, keys: Sequence[int], holder: str, until: datetime
+) -> tuple[Interruption, ...]:
+    """Extend the lease of those of these threads that ``holder`` runs; its Terns that were asked to end."""
+    asked: list[Interruption] = []
+    for key in keys:
+        for number, stop in connection.execute(RENEW, (to_micros(until), key, encode_text(holder))).fetchall():
+            if stop:
+                asked.append(Interruption(key=key, number=number, holder=holder))
+    return tuple(asked)
+
+
+def interrupt(connection: sqlite3.Connection, ref: ThreadRef) -> Interruption | None:
+    """Ask the running Tern of a thread to end."""
+    row = named(connection, ref)
+    if not row.running:
+        return None
+    connection.execute(STOP, (row.key,))
+    return Interruption(key=row.key, number=row.running, holder=decode_text(row.holder))
+
+
+def orphaned(connection: sqlite3.Connection, workflow: str, now: datetime, after: int, limit: int) -> list[ThreadRow]:
+    """Threads whose Tern nobody runs, by key."""
+    found: list[ThreadRow] = []
+    while len(found) < limit:
+        page = connection.execute(RUNNING, (encode_text(workflow), after, limit)).fetchall()
+        rows = [ThreadRow(*row) for row in page]
+        found += [row for row in rows if not row.holds(now, "")]
+        if len(rows) < limit:
+            break
+        after = rows[-1].key
+    return found[:limit]
 
 
 def delete(connection: sqlite3.Connection, key: int) -> None:

@@ -3,135 +3,69 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
 
-from agboss_memory.contract import Conversation
-from agboss_memory.messages import Summary, Tern
+from agboss_memory.messages import Summary
 from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
-    Admission,
-    Admitted,
     Append,
     Appended,
+    BookedUsage,
     Commit,
     Committed,
     MemoryOutcome,
-    MessagePage,
+    StepWrite,
     SummaryWrite,
-    TernPage,
     ThreadRef,
-    ThreadState,
-    Window,
-    WindowSpec,
 )
 from agboss_memory.stores.files import FileStore
-from agboss_memory.stores.refusals import foreign_thread, key_conflict, matches
-from agboss_memory.stores.sqlite import blocks, conversations, files, messages, summaries, terns, threads, usage, work
-from agboss_memory.stores.sqlite.columns import to_micros
-from agboss_memory.stores.text import decode_text, encode_optional, encode_text
-
-
-def window(connection: sqlite3.Connection, key: int, before: int, spec: WindowSpec) -> Window:
-    """The newest part of a thread, below a number."""
-    newest = terns.newest_finished(connection, key, before, spec.terns) if spec.terns > 0 else ()
-    due = blocks.due(connection, key)
-    if newest:
-        touching = blocks.touching(connection, key, newest[0].number, newest[-1].number)
-        seen = {block.last for block in touching}
-        missing = [block for block in due if block.last not in seen]
-        due = tuple(sorted((*missing, *touching), key=lambda block: block.last)) if missing else touching
-    return Window(
-        terns=newest,
-        summaries=summaries.latest_turns(connection, key, spec.summaries) if spec.summaries > 0 else (),
-        blocks=due,
-        planned_to=blocks.planned_to(connection, key),
-    )
-
-
-def admit(connection: sqlite3.Connection, request: Admission) -> Admitted:
-    """Start a Tern, or find the one that the idempotency key stands for."""
-    if request.idempotency_key is not None:
-        stored = terns.keyed(connection, request.owner, request.idempotency_key)
-        if stored is not None:
-            return _admit_again(connection, request, *stored)
-    row = threads.find(connection, request.workflow, request.thread)
-    if row is None:
-        row = threads.create(connection, request)
-    elif row.owner != encode_optional(request.owner):
-        raise foreign_thread(request.workflow, request.thread)
-    closed: tuple[int, ...] = ()
-    if row.running:
-        if row.holds(request.now, request.holder):
-            return Admitted(kind="busy", thread=request.thread, key=row.key, number=row.running)
-        closed = (row.running,)
-        terns.interrupt(connection, row.key, row.running, request.now)
-        blocks.complete(connection, row.key, row.running)
-    row.last_seq += 1
-    terns.begin(connection, row.key, row.last_seq, request)
-    return _take(connection, request, row, row.last_seq, closed)
-
-
-def _admit_again(connection: sqlite3.Connection, request: Admission, key: int, number: int) -> Admitted:
-    row = threads.get(connection, key)
-    stored = terns.one(connection, key, number, usage.of_terns(connection, key, number, number).get(number, ()))
-    thread, workflow = decode_text(row.id), decode_text(row.workflow)
-    if not matches(request, stored, workflow=workflow, thread=thread):
-        raise key_conflict(request)
-    if row.running != number:
-        return Admitted(
-            kind="repeat", thread=thread, key=key, number=number, fence=row.fence, version=row.version, tern=stored
-        )
-    if row.holds(request.now, request.holder):
-        return Admitted(kind="busy", thread=thread, key=key, number=number)
-    return _take(connection, request, row, number, (), resumed=True)
-
-
-def _take(
-    connection: sqlite3.Connection,
-    request: Admission,
-    row: threads.ThreadRow,
-    number: int,
-    closed: tuple[int, ...],
-    *,
-    resumed: bool = False,
-) -> Admitted:
-    holder = encode_text(request.holder)
-    fresh = row.holder != holder or resumed or bool(closed)
-    known = row.version
-    row.fence += fresh
-    row.version += 1
-    row.holder = holder
-    row.lease_until = to_micros(request.now) + round(request.lease_seconds * 1_000_000)
-    row.running = number
-    threads.take(connection, row, request.now)
-    keep = request.known == known and not fresh
-    return Admitted(
-        kind="admitted",
-        thread=decode_text(row.id),
-        key=row.key,
-        number=number,
-        fence=row.fence,
-        version=row.version,
-        window=None if keep else window(connection, row.key, number, request.window),
-        resumed=resumed,
-        closed=closed,
-        pending=work.pending(connection, row.key),
-    )
+from agboss_memory.stores.refusals import foreign_thread
+from agboss_memory.stores.sqlite import (
+    blocks,
+    conversations,
+    files,
+    messages,
+    steps,
+    summaries,
+    terns,
+    threads,
+    usage,
+    work,
+)
+from agboss_memory.stores.text import encode_optional, encode_text
 
 
 def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     """End a Tern with all that it leaves."""
     key, number = request.key, request.tern.number
-    version, workflow = threads.release(connection, key, request.fence, number, request.now)
-    task = terns.finish(connection, request)
-    messages.append(connection, key, number, request.messages, task=task, answer=encode_text(request.tern.answer))
-    fresh = usage.book(connection, key, number, request.usage)
-    usage.add_to_day(connection, workflow, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
+    version, workflow, traces = threads.running(connection, key, request.fence, number)
+    version += 1
+    threads.release(connection, key, version, request.now)
+    ranges = conversations.grow(connection, key, request.messages)
+    fresh = usage.unbooked(connection, key, number, request.usage, look=traces)
+    task = terns.finish(connection, request, messages.said(ranges), usage.encode(fresh))
+    if request.messages:
+        answer = encode_text(request.tern.answer)
+        messages.append(connection, key, number, request.messages, ranges, task=task, answer=answer)
+    records = [item.record for item in fresh]
+    usage.add_to_day(connection, workflow, request.now, records, steps=request.steps, tool_calls=request.tool_calls)
+    if traces and request.tern.status.finished:
+        steps.forget(connection, key, number)
     blocks.plan(connection, key, request.blocks)
     work.owe(connection, key, number, request.strategies)
     due = blocks.complete(connection, key, number)
     if request.strategies or any(block.last == number for block in due):
         terns.memory_owed(connection, key, number)
     return Committed(version=version, due=due)
+
+
+def write_step(connection: sqlite3.Connection, request: StepWrite) -> None:
+    """Keep a finished step of the running Tern."""
+    _, _, traces = threads.running(connection, request.key, request.fence, request.number)
+    if not traces:
+        threads.traced(connection, request.key)
+    steps.write(connection, request.key, request.number, request.step)
 
 
 def append(connection: sqlite3.Connection, request: Append) -> Appended:
@@ -143,22 +77,11 @@ def append(connection: sqlite3.Connection, request: Append) -> Appended:
         raise foreign_thread(request.workflow, request.thread)
     own = [replace(message, agent=request.agent) for message in request.messages]
     if own:
-        messages.append(connection, row.key, 0, own, task=None, answer=None)
+        grown = conversations.grow(connection, row.key, own)
+        messages.append(connection, row.key, 0, own, grown, task=None, answer=None)
         threads.touch(connection, row.key, request.now)
     last, _, _ = conversations.sums(connection, row.key, request.agent)
     return Appended(key=row.key, first=last - len(own) + 1, last=last)
-
-
-def conversation(connection: sqlite3.Connection, key: int, agent: str, limit: int) -> Conversation:
-    """The newest part of one agent's conversation."""
-    last, live_tokens, uncounted = conversations.sums(connection, key, agent)
-    return Conversation(
-        messages=messages.page(connection, key, MessagePage(agent=agent, limit=limit)),
-        summaries=summaries.of_agent(connection, key, agent, all_states=False) if agent else (),
-        last=last,
-        live_tokens=live_tokens,
-        uncounted=uncounted,
-    )
 
 
 def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summary:
@@ -173,8 +96,7 @@ def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summ
     stored, new = summaries.add(connection, row.key, request.tern, summary, request.now)
     if new:
         conversations.add(connection, row.key, summary.agent, -gone)
-    fresh = usage.book(connection, row.key, request.tern, request.usage)
-    usage.add_to_day(connection, row.workflow, request.now, fresh)
+    _book(connection, row, request.tern, request.usage, request.now)
     changed = new
     if stored.kind == "turns" and stored.agent == "":
         changed = blocks.done(connection, row.key, stored.first, stored.last, tried=new) or new
@@ -184,11 +106,20 @@ def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summ
     return stored
 
 
+def _book(
+    connection: sqlite3.Connection, row: threads.ThreadRow, tern: int, offered: Sequence[BookedUsage], now: datetime
+) -> None:
+    if offered:
+        fresh = usage.book(connection, row.key, tern, offered, terns.booked(connection, row.key, tern))
+        usage.add_to_day(connection, row.workflow, now, fresh)
+        if tern == row.running:
+            threads.traced(connection, row.key)
+
+
 def settle(connection: sqlite3.Connection, request: MemoryOutcome) -> None:
     """Record the end of memory work that wrote no summary."""
     row = threads.get(connection, request.key)
-    fresh = usage.book(connection, row.key, request.tern, request.usage)
-    usage.add_to_day(connection, row.workflow, request.now, fresh)
+    _book(connection, row, request.tern, request.usage, request.now)
     if request.work is not None:
         work.tried(connection, row.key, request.work, done=request.done)
         terns.memory_settled(connection, row.key, request.work.tern)
@@ -220,22 +151,3 @@ def delete(connection: sqlite3.Connection, ref: ThreadRef, contents: FileStore) 
     orphans = files.only_of_thread(connection, key)
     threads.delete(connection, key)
     contents.remove(orphans)
-
-
-def state(connection: sqlite3.Connection, ref: ThreadRef, spec: WindowSpec) -> ThreadState:
-    """A thread as it stands."""
-    row = threads.named(connection, ref)
-    return ThreadState(
-        info=row.info(),
-        key=row.key,
-        fence=row.fence,
-        version=row.version,
-        window=window(connection, row.key, row.last_seq + 1, spec),
-        pending=work.pending(connection, row.key),
-    )
-
-
-def terns_with_usage(connection: sqlite3.Connection, key: int, asked: TernPage) -> tuple[Tern, ...]:
-    """A page of Terns, each with what was booked for it."""
-    rows = terns.page(connection, key, asked)
-    return terns.typed(rows, usage.of_terns(connection, key, rows[0][0], rows[-1][0])) if rows else ()

@@ -9,6 +9,7 @@ from agboss_memory.stores.contract import PendingWork
 from agboss_memory.stores.text import decode_text, encode_text
 
 OWE = "INSERT INTO work (thread_key, tern_seq, strategy, attempts) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
+RESTORE = "INSERT INTO work (thread_key, tern_seq, strategy, attempts) VALUES (?, ?, ?, ?)"
 PENDING = "SELECT tern_seq, strategy, attempts FROM work WHERE thread_key = ? ORDER BY tern_seq, strategy"
 DONE = "DELETE FROM work WHERE thread_key = ? AND tern_seq = ? AND strategy = ?"
 TRIED = "UPDATE work SET attempts = ? WHERE thread_key = ? AND tern_seq = ? AND strategy = ?"
@@ -32,3 +33,8 @@ def tried(connection: sqlite3.Connection, key: int, work: PendingWork, *, done: 
         connection.execute(DONE, (key, work.tern, encode_text(work.strategy)))
     else:
         connection.execute(TRIED, (work.attempts + 1, key, work.tern, encode_text(work.strategy)))
+
+
+def restore(connection: sqlite3.Connection, key: int, item: PendingWork) -> None:
+    """Write work that another store exported."""
+    connection.execute(RESTORE, (key, item.tern, encode_text(item.strategy), item.attempts))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agboss import (
+    InvalidInputError,
     ModelReply,
     ModelRequest,
     TernConflictError,
@@ -183,3 +184,27 @@ async def test_metadata_is_kept_with_the_tern(agboss_app: MakeApp, mock_llm: Moc
     async with agboss_app(Helper) as app:
         thread = (await app.execute("Go", metadata={"a": [1, None]})).thread
         assert (await app.threads.get(thread)).terns[0].metadata == '{"a":[1,null]}'
+
+
+async def test_a_thread_of_another_workflow_is_not_imported(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
+    mock_llm(Helper).then_return(reply("Hello."))
+    async with agboss_app(Helper) as app:
+        thread = (await app.execute("Hi.", idempotency_key="k")).thread
+        exported = await app.threads.export(thread)
+        lines = list(exported.lines())
+        assert [(message.role, message.content) for message in exported.messages] == [
+            ("user", "Hi."),
+            ("assistant", "Hello."),
+        ]
+        moved = await app.threads.import_(lines, thread="second")
+        assert (moved.id, [tern.answer for tern in moved.terns]) == ("second", ["Hello."])
+        assert (await app.execute("Hi.", thread=thread, idempotency_key="k")).tern == 1
+        assert await app.threads.check() == ()
+        head = lines[0]
+        for wrong, code in (
+            (head.replace(f'"workflow":"{moved.workflow}"', '"workflow":"other"'), "threads.other-workflow"),
+            (head.replace(f'"thread":"{thread}"', '"thread":""'), "run.bad-id"),
+        ):
+            with pytest.raises(InvalidInputError) as caught:
+                await app.threads.import_([wrong, *lines[1:]])
+            assert caught.value.code == code

@@ -84,3 +84,40 @@ def test_a_store_that_is_none(desk: Agboss, place: Path) -> None:
     assert bad.code == 2
     assert "scheme 'mysql' is not known" in bad.err
     assert json.loads(desk("--store", "mysql://x", "run", "hello", "--json").out)["error"]["code"] == "store.url"
+
+
+def test_a_thread_moves_as_json_lines(desk: Agboss, tmp_path: Path) -> None:
+    thread = desk("run", "My name is Pavel.").field("thread")
+    lines = desk("threads", "export", thread, "--lines").out
+    assert json.loads(lines.splitlines()[0])["thread"] == thread
+    assert desk("threads", "export", thread, "--lines", "--json").json["lines"] == lines.splitlines(keepends=True)
+    file = tmp_path / "thread.jsonl"
+    file.write_text(lines, encoding="utf-8")
+    there = desk("--json", "threads", "import", str(file))
+    assert (there.code, there.json["error"]["code"]) == (1, "copy.exists")
+    copied = desk("threads", "import", str(file), "--thread", "copy")
+    assert copied.out == "thread: copy\n"
+    assert desk("threads", "delete", thread, "--yes").code == 0
+    assert desk("threads", "import", str(file), "--json").json == {"imported": thread, "turns": 1}
+    assert 'You said: "My name is Pavel."' in desk("run", "What is my name?", "--thread", thread).out
+    assert desk("threads", "check").out.startswith("nothing wrong in sqlite:")
+    file.write_text(lines.replace('"tern"', '"turn"', 1), encoding="utf-8")
+    wrong = desk("threads", "import", str(file), "--thread", "wrong")
+    assert wrong.code == 1
+    assert "Line 2 of the copy" in wrong.err
+    missing = desk("threads", "import", str(tmp_path / "none"))
+    assert (missing.code, "cli.unreadable" in missing.err) == (2, True)
+
+
+def test_a_fault_in_the_store_is_told_with_exit_code_1(desk: Agboss, tmp_path: Path) -> None:
+    import sqlite3
+
+    thread = desk("run", "My name is Pavel.").field("thread")
+    (file,) = tmp_path.rglob("*.db")
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE threads SET last_seq = 9")
+    connection.close()
+    told = desk("threads", "check")
+    assert told.code == 1
+    assert f"check.counter in thread {thread} of desk: the counter is at 9, there are 1 Terns" in told.out
+    assert [item["code"] for item in desk("threads", "check", "--json").json["findings"]] == ["check.counter"]

@@ -43,21 +43,24 @@ async def test_a_thread_from_its_making_to_its_end() -> None:
 
         exported = await http.get(f"/threads/{thread}/export")
         assert exported.headers["content-type"] == "application/jsonl"
-        lines = [json.loads(line) for line in exported.text.splitlines()]
-        assert [line["type"] for line in lines] == ["thread", "tern", "message", "message"]
+        kinds = [json.loads(line)["type"] for line in exported.text.splitlines()]
+        assert (kinds[0], kinds[-1], kinds.count("tern"), kinds.count("message")) == ("thread", "end", 1, 2)
 
         assert (await http.delete(f"/threads/{thread}")).status_code == 204
         assert (await http.get(f"/threads/{thread}")).status_code == 404
 
 
-async def test_an_export_tells_summaries_too() -> None:
+async def test_an_export_can_be_taken_in_again() -> None:
     async with app() as served, client(make_server(served)) as http:
         thread = (await http.post("/threads")).json()["id"]
         for number in (1, 2):
             await http.post(f"/threads/{thread}/terns", json={"input": f"task {number}."})
-        lines = [json.loads(line) for line in (await http.get(f"/threads/{thread}/export")).text.splitlines()]
-    (summary,) = [line for line in lines if line["type"] == "summary"]
-    assert (summary["first"], summary["last"], summary["text"]) == (1, 2, "In short.")
+        exported = (await http.get(f"/threads/{thread}/export")).text
+        async with app() as other:
+            taken = await other.threads.import_(exported.splitlines())
+            assert taken == await served.threads.get(thread)
+            (summary,) = await other.memory.summaries(thread)
+    assert (summary.first, summary.last, summary.text) == (1, 2, "In short.")
 
 
 async def test_threads_are_listed_page_by_page() -> None:

@@ -241,7 +241,7 @@ async def test_b065_a_late_write_finds_no_new_thread_under_its_key(tmp_path: Pat
     fresh, _ = await run_tern(store)
     assert fresh.key > late.key
     with sqlite3.connect(tmp_path / "log.db") as connection:
-        for table in ("terns", "messages", "usage"):
+        for table in ("terns", "messages", "conversations"):
             keys = connection.execute(f"SELECT DISTINCT thread_key FROM {table}").fetchall()
             assert keys == [(fresh.key,)]
     connection.close()

@@ -27,20 +27,22 @@ def _statements(script: str) -> Iterator[str]:
             buffer = ""
 
 
-def stored_version(connection: sqlite3.Connection) -> int:
-    """The schema version of the file; 0 for a new one."""
+def applied(connection: sqlite3.Connection) -> set[int]:
+    """Numbers of the migrations that the file has had; none for a new one."""
     known = connection.execute(
         "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'"
     ).fetchone()
     if known is None:
-        return 0
-    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-    return row[0] or 0
+        return set()
+    numbers = {row[0] for row in connection.execute("SELECT version FROM schema_version") if row[0]}
+    # Once the table held the newest number alone.
+    return set(range(1, max(numbers) + 1)) if len(numbers) == 1 else numbers
 
 
-def check_version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of the file. Raises StoreVersionError when it is ahead of this release."""
-    version, newest = stored_version(connection), scripts()[-1][0]
+def check_version(connection: sqlite3.Connection, path: Path) -> set[int]:
+    """The migrations that the file has had. Raises StoreVersionError when it is ahead of this release."""
+    done, newest = applied(connection), scripts()[-1][0]
+    version = max(done, default=0)
     if version > newest:
         raise StoreVersionError(
             "store.newer-schema",
@@ -50,25 +52,32 @@ def check_version(connection: sqlite3.Connection, path: Path) -> int:
             version=version,
             newest=newest,
         )
-    return version
+    return done
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Apply what is missing, in one transaction. Two processes may do this at once: the second finds it done."""
-    todo = scripts()
-    newest = todo[-1][0]
-    if check_version(connection, path) == newest:
+def migrate(connection: sqlite3.Connection, path: Path, upto: int | None = None) -> None:
+    """Apply what is missing, in one transaction. Two processes may do this at once: the second finds it done.
+
+    Args:
+        connection: The open file, in autocommit mode.
+        path: The file, to name it.
+        upto: The last number to apply; None = all that this release has.
+    """
+    todo = [(number, script) for number, script in scripts() if upto is None or number <= upto]
+    numbers = {number for number, _ in todo}
+    if numbers <= check_version(connection, path):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = check_version(connection, path)
+        done = check_version(connection, path)
         connection.execute(_VERSION_TABLE)
         for number, script in todo:
-            if number > version:
+            if number not in done:
                 for statement in _statements(script):
                     connection.execute(statement)
         connection.execute("DELETE FROM schema_version")
-        connection.execute("INSERT INTO schema_version VALUES (?)", (newest,))
+        rows = [(number,) for number in sorted(done | numbers)]
+        connection.executemany("INSERT INTO schema_version VALUES (?)", rows)
     except BaseException:
         connection.execute("ROLLBACK")
         raise

@@ -1,0 +1,64 @@
+"""What a running Tern has finished, so that another process can go on without doing it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from agboss_memory.stores.admissions import Step, StepWrite
+from agboss_memory.stores.contract import Store
+
+
+class Journal:
+    """The finished calls of one Tern. They go with its final transaction.
+
+    Nothing is written before a tool runs: a Tern of one model call costs no step.
+
+    Args:
+        store: Where it is kept.
+        key: The store's key of the thread.
+        number: Number of the Tern.
+        fence: Carried by every write.
+        steps: What an earlier run of the Tern finished.
+    """
+
+    def __init__(self, store: Store, key: int, number: int, fence: int, steps: tuple[Step, ...] = ()) -> None:
+        self._store = store
+        self._key = key
+        self._number = number
+        self._fence = fence
+        self._steps = {step.key: step for step in steps}
+
+    @property
+    def begun(self) -> bool:
+        """Whether something is kept, so that all that follows is worth keeping."""
+        return bool(self._steps)
+
+    def finished(self, name: str, given: str = "") -> Any:
+        """What came of a step that is finished, as JSON values; None = it is not, or it had another input."""
+        step = self._steps.get(name)
+        return None if step is None or step.input_hash != _hash(given) else json.loads(step.outcome)
+
+    async def keep(self, name: str, kind: str, outcome: Any, given: str = "") -> None:
+        """Keep a finished step. One that is kept already is left alone.
+
+        Args:
+            name: Unique within the Tern and the same in every run of it: ``{node}.{visit}.{kind}.{n}``.
+            kind: ``model``, ``tool``, ``route`` or ``action``.
+            outcome: What came of it, as JSON values.
+            given: Its input; a run with another input must not use the outcome.
+
+        Raises:
+            LeaseLostError: Another process has taken the Tern over.
+            ThreadDeletedError: The thread is gone.
+        """
+        if name in self._steps:
+            return
+        step = Step(key=name, kind=kind, input_hash=_hash(given), outcome=json.dumps(outcome))
+        await self._store.write_step(StepWrite(key=self._key, fence=self._fence, number=self._number, step=step))
+        self._steps[name] = step
+
+
+def _hash(given: str) -> str:
+    return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:16] if given else ""

@@ -1,0 +1,145 @@
+"""How a Tern gets its thread: admission, taking over, and the line of those who wait. On the connection's thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+
+from agboss_memory.stores.contract import (
+    Admission,
+    Admitted,
+    Claim,
+    Enqueue,
+    Resumable,
+    TernPage,
+)
+from agboss_memory.stores.refusals import foreign_thread, key_conflict, matches
+from agboss_memory.stores.sqlite import blocks, reads, steps, terns, threads, tickets, work
+from agboss_memory.stores.sqlite.columns import to_micros
+from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
+
+
+def admit(connection: sqlite3.Connection, request: Admission) -> Admitted:
+    """Start a Tern, or find the one that the idempotency key stands for."""
+    if request.idempotency_key is not None:
+        stored = terns.keyed(connection, request.owner, request.idempotency_key)
+        if stored is not None:
+            return _leave_with(connection, request, _admit_again(connection, request, *stored))
+    row = threads.find(connection, request.workflow, request.thread)
+    if row is None:
+        row = threads.create(connection, request)
+    elif row.owner != encode_optional(request.owner):
+        raise foreign_thread(request.workflow, request.thread)
+    if row.running and row.holds(request.now, request.holder):
+        return _busy(connection, request, row, row.running)
+    ahead = tickets.first(connection, request.workflow, request.thread, request.now)
+    if ahead and ahead != request.ticket:
+        return _busy(connection, request, row, row.running)
+    closed: tuple[int, ...] = ()
+    if row.running:
+        closed = (row.running,)
+        terns.interrupt(connection, row.key, row.running, request.now)
+        steps.forget(connection, row.key, row.running)
+        blocks.complete(connection, row.key, row.running)
+    row.last_seq += 1
+    terns.begin(connection, row.key, row.last_seq, request)
+    return _leave_with(connection, request, _take(connection, request, row, row.last_seq, closed))
+
+
+def _busy(connection: sqlite3.Connection, request: Admission, row: threads.ThreadRow, number: int) -> Admitted:
+    """Somebody else's turn. A caller that waits keeps its place, or gets the last one."""
+    ticket = request.ticket
+    workflow, thread = decode_text(row.workflow), decode_text(row.id)
+    if not (ticket and tickets.stands(connection, workflow, thread, ticket)):
+        ticket = 0
+        if request.queue:
+            waiting = Enqueue(
+                workflow=workflow,
+                thread=thread,
+                holder=request.holder,
+                now=request.now,
+                lease_seconds=request.lease_seconds,
+            )
+            ticket = tickets.take(connection, waiting)
+    return Admitted(kind="busy", thread=thread, key=row.key, number=number, ticket=ticket)
+
+
+def _leave_with(connection: sqlite3.Connection, request: Admission, admitted: Admitted) -> Admitted:
+    if request.ticket and admitted.kind != "busy":
+        tickets.give_back(connection, request.ticket)
+    return admitted
+
+
+def _admit_again(connection: sqlite3.Connection, request: Admission, key: int, number: int) -> Admitted:
+    row = threads.get(connection, key)
+    ((stored, _),) = reads.terns_and_bookings(connection, key, TernPage(after=number - 1, before=number + 1))
+    thread, workflow = decode_text(row.id), decode_text(row.workflow)
+    if not matches(request, stored, workflow=workflow, thread=thread):
+        raise key_conflict(request)
+    if row.running != number:
+        return Admitted(
+            kind="repeat", thread=thread, key=key, number=number, fence=row.fence, version=row.version, tern=stored
+        )
+    if row.holds(request.now, request.holder):
+        return _busy(connection, request, row, number)
+    return _take(connection, request, row, number, (), resumed=True)
+
+
+def _take(
+    connection: sqlite3.Connection,
+    request: Admission | Claim,
+    row: threads.ThreadRow,
+    number: int,
+    closed: tuple[int, ...],
+    *,
+    resumed: bool = False,
+) -> Admitted:
+    holder = encode_text(request.holder)
+    fresh = row.holder != holder or resumed or bool(closed)
+    known = row.version
+    row.fence += fresh
+    row.version += 1
+    row.holder = holder
+    row.lease_until = to_micros(request.now) + round(request.lease_seconds * 1_000_000)
+    row.running = number
+    row.resumes = row.resumes + 1 if resumed else 0
+    threads.take(connection, row, request.now)
+    keep = isinstance(request, Admission) and request.known == known and not fresh
+    return Admitted(
+        kind="admitted",
+        thread=decode_text(row.id),
+        key=row.key,
+        number=number,
+        fence=row.fence,
+        version=row.version,
+        window=None if keep else reads.window(connection, row.key, number, request.window),
+        resumed=resumed,
+        closed=closed,
+        pending=work.pending(connection, row.key),
+        resumes=row.resumes,
+    )
+
+
+def resumable(
+    connection: sqlite3.Connection, workflow: str, now: datetime, after: int, limit: int
+) -> tuple[Resumable, ...]:
+    """Terns that are marked as running while nobody runs them."""
+    return tuple(
+        Resumable(
+            key=row.key,
+            thread=decode_text(row.id),
+            owner=decode_optional(row.owner),
+            tern=terns.one(connection, row.key, row.running),
+            idempotency_key=terns.idempotency_key(connection, row.key, row.running),
+            resumes=row.resumes,
+        )
+        for row in threads.orphaned(connection, workflow, now, after, limit)
+    )
+
+
+def claim(connection: sqlite3.Connection, request: Claim) -> Admitted:
+    """Go on with a Tern that nobody runs."""
+    row = threads.get(connection, request.key)
+    if row.running != request.number or row.holds(request.now, ""):
+        return Admitted(kind="busy", thread=decode_text(row.id), key=row.key, number=row.running)
+    return _take(connection, request, row, request.number, (), resumed=True)
