@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from agboss.events import RunEvent
     from agboss.flow import chain, from_
     from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
+    from agboss.recording import RecordedCall, ShownPiece
     from agboss.routers import RouteOption, RouteRequest, RouteResult
     from agboss.run import CompactionReport, RunResult
     from agboss_memory.attachments import Attachment
@@ -203,6 +204,7 @@ else:
                 "RouteRequest",
                 "RouteResult",
             ),
+            "agboss.recording": ("RecordedCall", "ShownPiece"),
             "agboss.run": (
                 "CompactionReport",
                 "RunResult",
@@ -275,6 +277,7 @@ __all__ = [
     "OutputError",
     "Price",
     "PromptContext",
+    "RecordedCall",
     "RouteOption",
     "RouteRequest",
     "RouteResult",
@@ -285,6 +288,7 @@ __all__ = [
     "RunLimits",
     "RunResult",
     "RunStream",
+    "ShownPiece",
     "Start",
     "StoreCorruptError",
     "StoreError",

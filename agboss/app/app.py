@@ -53,6 +53,7 @@ def create_app(
     memory_work: MemoryWork = "inline",
     thread_policy: ThreadPolicy = "enqueue",
     queue_timeout: float = 60.0,
+    record_views: bool = False,
 ) -> App:
     """Check a workflow and make an App of it. Opens nothing and calls no model.
 
@@ -69,6 +70,8 @@ def create_app(
         thread_policy: What a second Tern of a busy thread does: ``enqueue`` waits, ``reject`` raises ThreadBusyError,
             ``interrupt`` ends the one that runs, whose caller gets TernCancelledError.
         queue_timeout: Seconds that ``enqueue`` waits. Default 60.
+        record_views: Record what every model call is shown (ids, states, tokens, no text); read with
+            ``app.threads.calls``.
 
     Raises:
         AssemblyError: With every violation of the workflow.
@@ -98,6 +101,7 @@ def create_app(
             background=memory_work == "background",
             policy=thread_policy,
             queue_timeout=queue_timeout,
+            record_views=record_views,
         ),
     )
 
