@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -185,7 +186,7 @@ class Round:
         assert len(ranges) == len(set(ranges)), (copy.thread, ranges)
         for agent in {one.agent for one in found}:
             active = sorted((one.first, one.last) for one in found if one.agent == agent and one.state == "active")
-            assert all(before[1] < after[0] for before, after in zip(active, active[1:], strict=False)), active
+            assert all(before[1] < after[0] for before, after in itertools.pairwise(active)), active
             caller = agent or "compaction"
             paid = [b for item in copy.terns for b in item.usage if b.record.purpose == "compaction"]
             paid = [b for b in [*paid, *copy.unbound] if b.record.caller == caller]
@@ -225,4 +226,3 @@ class Round:
     def _story(self, text: str) -> str:
         errors = [path.read_text(encoding="utf-8") for path in sorted(self.folder.glob("*.error"))]
         return "\n".join([text, f"after {self.kills} kills in {self.folder}", *errors])
-
