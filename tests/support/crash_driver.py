@@ -106,16 +106,28 @@ class Round:
         for name in names:
             self.signal(name, signal.SIGKILL)
             self.kills += 1
-        others = [name for name in NAMES if name not in names]
-        for name in others:
-            self.freeze(name)
         for name in names:
             code = self._nursery.ask(reap=self._pids[name])
             assert code == -signal.SIGKILL, self._story(f"process {name} ended by itself with {code}")
-        self._no_call_twice()
-        self._read_journal()
+        others = [name for name in NAMES if name not in names]
+        while not self._look(others):
+            pass
+
+    def _look(self, others: list[str]) -> bool:
+        """Read calls and journal while the others stand still. False when one of them holds the file's inner locks."""
         for name in others:
-            self.signal(name, signal.SIGCONT)
+            self.freeze(name)
+        try:
+            self._no_call_twice()
+            self._read_journal()
+        except sqlite3.OperationalError as error:
+            if not others or error.sqlite_errorcode not in (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_BUSY):
+                raise
+            return False
+        finally:
+            for name in others:
+                self.signal(name, signal.SIGCONT)
+        return True
 
     def finish(self, target: int) -> None:
         """Let both hold every conversation up to Tern ``target``."""
