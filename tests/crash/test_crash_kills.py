@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -64,3 +65,26 @@ async def survive(one: Round, rng: random.Random, kills: int) -> None:
     await one.check()
     one.finish(one.furthest() + 6)
     await one.check(ended=True)
+
+
+@pytest.mark.skipif(KILLS < 100, reason="waits until a lease has ended; set AGBOSS_KILLS=100")
+@pytest.mark.timeout(300)
+async def test_a_stopped_process_that_wakes_up_too_late_writes_nothing(tmp_path: Path, nursery: Nursery) -> None:
+    """B064: its lease ran out, another process took its Terns over and ended them. They stay as that one left them."""
+    one = Round(nursery, tmp_path, random.Random(SEED))
+    try:
+        one.start("a")
+        one.progress(200)
+        held = one.stop_with_terns("a")
+        one.start("b")
+        ended = one.until_ended(held)
+        one.signal("a", signal.SIGCONT)
+        one.progress(300)
+        assert one.rows(held) == ended
+        await one.check()
+        one.kill(*NAMES)
+        one.finish(one.furthest() + 6)
+        assert one.rows(held) == ended
+        await one.check(ended=True)
+    finally:
+        one.abandon()

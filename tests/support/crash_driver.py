@@ -22,14 +22,18 @@ from crash_desk import EVERY, answer_of, booked_for, key_in, open_desk
 from crash_worker import OWN, THREADS, acknowledged
 
 from agboss_memory import TernStatus
-from agboss_memory.stores.copies import ThreadCopy
+from agboss_memory.stores.copies import TernCopy, ThreadCopy
 
 NAMES = ("a", "b")
 PATIENCE = 90
 """Seconds without any line of any process after which the test has failed."""
 
 KEPT = "SELECT task, step_key FROM steps JOIN terns ON terns.thread_key = steps.thread_key AND seq = tern_seq"
+HELD = "SELECT key, running FROM threads WHERE running <> 0"
+ROW = "SELECT status, answer, usage, said, finished_at, path FROM terns WHERE thread_key = ? AND seq = ?"
 ENDED = "SELECT task FROM terns WHERE status <> 'running'"
+
+LOCKED = (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_BUSY)
 
 
 class Nursery:
@@ -121,13 +125,43 @@ class Round:
             self._no_call_twice()
             self._read_journal()
         except sqlite3.OperationalError as error:
-            if not others or error.sqlite_errorcode not in (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_BUSY):
+            if not others or error.sqlite_errorcode not in LOCKED:
                 raise
             return False
         finally:
             for name in others:
                 self.signal(name, signal.SIGCONT)
         return True
+
+    def stop_with_terns(self, name: str) -> list[tuple[int, int]]:
+        """Stop a process while it runs Terns and holds no lock of the file; thread keys and numbers of those Terns."""
+        while True:
+            self.freeze(name)
+            try:
+                with closing(sqlite3.connect(self.folder / "desk.db", timeout=0, isolation_level=None)) as connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    held = connection.execute(HELD).fetchall()
+                    connection.execute("ROLLBACK")
+                if held:
+                    return held
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in LOCKED:
+                    raise
+            self.signal(name, signal.SIGCONT)
+            self.progress(1)
+
+    def until_ended(self, held: list[tuple[int, int]]) -> list[tuple[Any, ...]]:
+        """Wait until somebody has ended these Terns; their rows then."""
+        while True:
+            rows = self.rows(held)
+            if all(row[0] != "running" for row in rows):
+                return rows
+            self.progress(1)
+
+    def rows(self, held: list[tuple[int, int]]) -> list[tuple[Any, ...]]:
+        """What is stored of Terns, memory work apart."""
+        with closing(sqlite3.connect(f"{(self.folder / 'desk.db').as_uri()}?mode=ro", uri=True)) as connection:
+            return [connection.execute(ROW, one).fetchone() for one in held]
 
     def finish(self, target: int) -> None:
         """Let both hold every conversation up to Tern ``target``."""
@@ -163,7 +197,8 @@ class Round:
             self._check_terns(copy)
             self._check_summaries(copy, ended=ended)
         for item in told:
-            tern = copies[item["thread"]].terns[item["tern"] - 1].tern
+            stored: TernCopy = copies[item["thread"]].terns[int(item["tern"]) - 1]
+            tern = stored.tern
             assert (key_in(tern.task), tern.status, tern.answer) == (item["key"], item["status"], item["answer"]), item
         if ended:
             self._check_end(copies)

@@ -141,11 +141,13 @@ async def test_what_memory_paid_in_both_runs_of_a_tern_is_booked(tmp_path: Path)
 
     url = f"sqlite:///{tmp_path}/x.db?synchronous=NORMAL"
     stuck = create_app(crash_desk.CrashDesk, store=url, models={"ollama:stub": Stuck()})
-    number = 0
+    tasks: list[asyncio.Task[object]] = []
+    waiting = asyncio.create_task(entered.wait())
     while not entered.is_set():
-        number += 1
-        task = asyncio.create_task(stuck.execute(f"Keep [t0/{number}]", thread="t0", create_thread=True))
-        await asyncio.wait((task, asyncio.create_task(entered.wait())), return_when=asyncio.FIRST_COMPLETED)
+        asked = f"Keep [t0/{len(tasks) + 1}]"
+        tasks.append(asyncio.create_task(stuck.execute(asked, thread="t0", create_thread=True)))
+        await asyncio.wait((tasks[-1], waiting), return_when=asyncio.FIRST_COMPLETED)
+    number = len(tasks)
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
         (holder,) = connection.execute("SELECT holder FROM threads").fetchone()
     release_holder(holder)  # as if its process were gone
@@ -160,7 +162,7 @@ async def test_what_memory_paid_in_both_runs_of_a_tern_is_booked(tmp_path: Path)
         assert len(paid) == len(made)
         assert sum(tern.number == number for tern in export.thread.terns) == 1
         assert await app.threads.check() == ()
-    task.cancel()
+    tasks[-1].cancel()
     with pytest.raises(LeaseLostError):
-        await task
+        await tasks[-1]
     await stuck.aclose()
