@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING
 from agboss_memory.later import later
 
 if TYPE_CHECKING:
-    from agboss.app import App, RunStream, Thread, ThreadExport, WorkingMemory, create_app
+    from agboss.app import (
+        AgentInfo,
+        AgentRuntime,
+        AgentSession,
+        App,
+        RunStream,
+        Thread,
+        ThreadExport,
+        WorkingMemory,
+        create_app,
+    )
     from agboss.components.action import ActionContext, action
     from agboss.components.agent import PromptContext, agent
     from agboss.components.boundary import AnswerFinish, Finish, Start, TaskStart, workflow_finish, workflow_start
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     )
     from agboss.components.tool import ToolContext, ToolRef, tool
     from agboss.components.workflow import WorkflowDefinition, workflow
+    from agboss.definitions import AgentDefinition, DefinitionFolder, defined_agent, ready_definitions
     from agboss.errors import (
         AgbossError,
         AppStateError,
@@ -66,6 +77,7 @@ if TYPE_CHECKING:
     from agboss.events import RunEvent
     from agboss.flow import chain, from_
     from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
+    from agboss.recording import RecordedCall, ShownPiece
     from agboss.routers import RouteOption, RouteRequest, RouteResult
     from agboss.run import CompactionReport, RunResult
     from agboss_memory.attachments import Attachment
@@ -76,6 +88,9 @@ else:
         __name__,
         {
             "agboss.app": (
+                "AgentInfo",
+                "AgentRuntime",
+                "AgentSession",
                 "App",
                 "RunStream",
                 "Thread",
@@ -133,6 +148,12 @@ else:
                 "WorkflowDefinition",
                 "workflow",
             ),
+            "agboss.definitions": (
+                "AgentDefinition",
+                "DefinitionFolder",
+                "defined_agent",
+                "ready_definitions",
+            ),
             "agboss.errors": (
                 "AgbossError",
                 "AppStateError",
@@ -183,6 +204,7 @@ else:
                 "RouteRequest",
                 "RouteResult",
             ),
+            "agboss.recording": ("RecordedCall", "ShownPiece"),
             "agboss.run": (
                 "CompactionReport",
                 "RunResult",
@@ -208,6 +230,10 @@ else:
 __all__ = [
     "ActionContext",
     "AgbossError",
+    "AgentDefinition",
+    "AgentInfo",
+    "AgentRuntime",
+    "AgentSession",
     "AnswerFinish",
     "App",
     "AppStateError",
@@ -223,6 +249,7 @@ __all__ = [
     "DeclarationError",
     "DefaultLlmMessageMapper",
     "Defaults",
+    "DefinitionFolder",
     "Finish",
     "FunctionRouter",
     "History",
@@ -250,6 +277,7 @@ __all__ = [
     "OutputError",
     "Price",
     "PromptContext",
+    "RecordedCall",
     "RouteOption",
     "RouteRequest",
     "RouteResult",
@@ -260,6 +288,7 @@ __all__ = [
     "RunLimits",
     "RunResult",
     "RunStream",
+    "ShownPiece",
     "Start",
     "StoreCorruptError",
     "StoreError",
@@ -292,12 +321,14 @@ __all__ = [
     "agent",
     "chain",
     "create_app",
+    "defined_agent",
     "from_",
     "injectable",
     "model_provider",
     "provide",
     "provide_class",
     "provide_factory",
+    "ready_definitions",
     "router",
     "tool",
     "workflow",

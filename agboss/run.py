@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agboss.journal import Journal
     from agboss.models.meter import Meter
     from agboss.plan import Plan
+    from agboss_memory.stores.views import ViewRecord
 
 logger = logging.getLogger("agboss")
 
@@ -124,6 +125,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         warnings: One line each.
         heard: What was streamed of the answer so far.
         compacted: Summaries of agents' own conversations that were written.
+        views: What model calls were shown, None = it is not recorded.
     """
 
     plan: Plan
@@ -153,6 +155,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     warnings: list[str] = field(default_factory=list[str])
     heard: list[str] = field(default_factory=list[str])
     compacted: list[Summary] = field(default_factory=list[Summary])
+    views: list[ViewRecord] | None = None
 
     def step(self, node: str) -> str:
         """Begins the names of a node's steps: the same in every run of the Tern."""

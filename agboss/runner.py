@@ -39,6 +39,7 @@ from agboss_memory.contract import utc_now
 from agboss_memory.stores.admissions import Claim
 from agboss_memory.stores.contract import Admission, PendingWork
 from agboss_memory.stores.files import FileWrite
+from agboss_memory.stores.views import ViewRecord
 
 MOST_RESUMES = 5
 """How often a Tern is taken over from a process that is gone; it may be the Tern that ends them."""
@@ -61,6 +62,8 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
         try:
             outcome = await _to_answer(runtime, request, live, scope)
             recorded = await _record(runtime, live, outcome)
+            if live.views:
+                await _record_views(live, live.views)
             if live.emit is not None:
                 live.emit(events.Answered(answer=outcome.answer, status=outcome.status))
             if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
@@ -138,6 +141,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
         attachments=attachments,
         pending=admitted.pending,
         resumes=admitted.resumes,
+        views=[] if runtime.record_views else None,
     )
     live.meter.warn = live.warn
     _note(live)
@@ -260,6 +264,14 @@ async def _record(runtime: Runtime, live: LiveTern, outcome: Outcome) -> Recorde
                 continue
             error.run = result_of(live, outcome, MemoryReport())
             raise
+
+
+async def _record_views(live: LiveTern, views: list[ViewRecord]) -> None:
+    """Keep what was shown. The Tern is stored: a fault is told, not raised."""
+    try:
+        await live.store.write_views(live.key, tuple(views))
+    except AgbossError as error:
+        live.warn(f"what the models were shown could not be recorded: {one_line(error.message)}")
 
 
 async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> MemoryReport:

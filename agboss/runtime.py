@@ -37,6 +37,7 @@ class Runtime(Struct, kw_only=True, eq=False):
         background: Whether memory work goes on after a run has returned.
         spawn: Starts a task that belongs to the App.
         running: What cancels the Tern that runs in a thread, by thread id.
+        record_views: Whether what model calls were shown is recorded.
     """
 
     plan: Plan
@@ -47,6 +48,7 @@ class Runtime(Struct, kw_only=True, eq=False):
     queue_timeout: float
     background: bool
     spawn: Callable[[Coroutine[Any, Any, Any]], object]
+    record_views: bool = False
     queue: ThreadQueue = field(default_factory=ThreadQueue)
     running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agboss.agents import AgentView, ViewBuilder
 from agboss.conversing import RunningConversation
+from agboss.recording import recorded
 from agboss.run import LiveTern
 from agboss.tern import ContextRequest, build_context
 from agboss_memory.contract import MemoryView
@@ -21,12 +22,13 @@ def view_builder(live: LiveTern, name: str) -> ViewBuilder:
     conversation: tuple[Message, ...] | None = None
     log = None if agent.config is None else RunningConversation(live, agent)
     previous: MemoryView | None = None
+    calls = sum(one.agent == name for one in live.views or ())
 
     async def older(before: int, limit: int) -> tuple[Message, ...]:
         return await live.store.messages(live.key, MessagePage(agent=name, before=before, limit=limit))
 
     async def build(call_index: int, added: tuple[Message, ...]) -> AgentView:
-        nonlocal conversation, previous
+        nonlocal conversation, previous, calls
         if conversation is None:
             limit = agent.reach.messages if log is None else 0
             conversation = await older(NO_BOUND, limit) if limit else ()
@@ -55,6 +57,9 @@ def view_builder(live: LiveTern, name: str) -> ViewBuilder:
         for line in built.view.warnings:
             live.warn(f"agent {name!r}: {line}")
         previous = built.view
+        if live.views is not None:
+            live.views.append(recorded(name, live.number, calls, built))
+        calls += 1
         return AgentView(system=built.system, messages=built.messages, tools=built.tools)
 
     return build

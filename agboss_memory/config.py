@@ -59,7 +59,9 @@ class SummaryPlacement(StrEnum):
     USER_MESSAGE = "USER_MESSAGE"
 
 
-class _Config(BaseModel):
+class WireModel(BaseModel):
+    """Frozen; camelCase on the wire, snake_case in Python; an unknown key is told with the nearest known one."""
+
     # Built when first used: a program without window memory does not pay for it at its start.
     model_config = ConfigDict(
         frozen=True,
@@ -83,8 +85,15 @@ class _Config(BaseModel):
         try:
             handler({key: value for key, value in given.items() if key in names})
         except ValidationError as error:
-            unknown.extend(cast("InitErrorDetails", item) for item in error.errors(include_url=False))
+            unknown.extend(_again(cast("Mapping[str, Any]", item)) for item in error.errors(include_url=False))
         raise ValidationError.from_exception_data(cls.__name__, unknown)
+
+
+def _again(item: Mapping[str, Any]) -> InitErrorDetails:
+    """A problem as it was told, also one of a kind that only we know."""
+    text = str(item["msg"]).replace("{", "{{").replace("}", "}}")
+    kind = PydanticCustomError(item["type"], cast("Any", text))
+    return InitErrorDetails(type=kind, loc=item["loc"], input=item["input"])
 
 
 def _unknown(key: object, value: object, cls: type[BaseModel]) -> InitErrorDetails:
@@ -98,7 +107,7 @@ def _nearest(key: str, cls: type[BaseModel]) -> str:
     return f"did you mean {near[0]!r}?" if near else "known keys: " + ", ".join(wire)
 
 
-class ToolResultEviction(_Config):
+class ToolResultEviction(WireModel):
     """When old tool results are replaced by a pointer at render time; nothing is written.
 
     Attributes:
@@ -112,7 +121,7 @@ class ToolResultEviction(_Config):
     exempt_tools: tuple[str, ...] = ()
 
 
-class SummarizingWindowConfig(_Config):
+class SummarizingWindowConfig(WireModel):
     """A suffix of the conversation that fits a share of the window; older parts are summarised.
 
     Attributes:
@@ -143,7 +152,7 @@ class SummarizingWindowConfig(_Config):
     summary_model: str | None = None
 
 
-class AutoCompactConfig(_Config):
+class AutoCompactConfig(WireModel):
     """The whole live conversation, folded into one summary when it grows above a share of the window.
 
     Attributes:
@@ -168,7 +177,7 @@ class AutoCompactConfig(_Config):
         return dumped
 
 
-class WindowedConfig(_Config):
+class WindowedConfig(WireModel):
     """The last stored messages; no summaries.
 
     Attributes:
@@ -179,7 +188,7 @@ class WindowedConfig(_Config):
     window_size: Count = Field(default=20, ge=1)
 
 
-class FullConfig(_Config):
+class FullConfig(WireModel):
     """Everything that is loaded, verbatim.
 
     Attributes:
@@ -190,7 +199,7 @@ class FullConfig(_Config):
     max_history_fetch: Count = Field(default=500, ge=1)
 
 
-class NoneConfig(_Config):
+class NoneConfig(WireModel):
     """Nothing but the system prompt and the current Tern."""
 
     kind: Literal["none"] = "none"
@@ -227,10 +236,9 @@ def parse_memory_config(value: AnyMemoryConfig | Mapping[str, Any] | str) -> Any
     except ValidationError as error:
         raise InvalidInputError(
             "memory-config.invalid",
-            "memoryConfig is not valid: "
-            + "; ".join(_problem(cast("Mapping[str, Any]", item)) for item in error.errors()),
+            "memoryConfig is not valid: " + wire_problems(error),
             "see the JSON Schema of memoryConfig; kinds are auto_compact, summarizing_window, windowed, full, none",
-            problems=tuple((_pointer(item["loc"]), item["msg"]) for item in error.errors()),
+            problems=wire_pointers(error),
         ) from error
 
 
@@ -239,10 +247,24 @@ def memory_config_schema() -> dict[str, Any]:
     return _Adapter.get().json_schema(by_alias=True)
 
 
+def wire_problems(error: ValidationError) -> str:
+    """Each problem with its JSON pointer and the value, in one line."""
+    return "; ".join(_problem(cast("Mapping[str, Any]", item)) for item in error.errors(include_url=False))
+
+
+def wire_pointers(error: ValidationError) -> tuple[tuple[str, str], ...]:
+    """JSON pointer and message of each problem."""
+    return tuple((_pointer(item["loc"]), item["msg"]) for item in error.errors(include_url=False))
+
+
 def _pointer(location: tuple[int | str, ...]) -> str:
-    """The JSON pointer of an error; the discriminator that pydantic puts first is no key."""
+    """The JSON pointer of an error; the discriminator that pydantic puts before a kind's own keys is no key."""
     kinds = ("summarizing_window", "auto_compact", "windowed", "full", "none")
-    parts = location[1:] if location and location[0] in kinds else location
+    parts = [
+        part
+        for place, part in enumerate(location)
+        if part not in kinds or (place > 0 and location[place - 1] not in ("memoryConfig", "memory_config"))
+    ]
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
@@ -262,6 +284,9 @@ __all__ = [
     "SummaryPlacement",
     "ToolResultEviction",
     "WindowedConfig",
+    "WireModel",
     "memory_config_schema",
     "parse_memory_config",
+    "wire_pointers",
+    "wire_problems",
 ]

@@ -75,7 +75,7 @@ def turn_text(tern: Tern) -> str:
         answer = tern.answer
     else:
         answer = f"[{tern.status}] {tern.answer or tern.error}".rstrip()
-    files = "".join(f"{line}\n" for line in earlier_lines(tern.attachments))
+    files = "".join(f"{line}\n" for line in earlier_lines(tern.attachments)) if tern.attachments else ""
     return f"Q: {tern.task}\n{files}A: {answer}\n"
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from agboss_memory.later import later
 
 if TYPE_CHECKING:
+    from agboss.app.agent_runtime import AgentRuntime, AgentSession
+    from agboss.app.agents import AgentInfo, agent_infos
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
     from agboss.app.recovery import recover
@@ -15,6 +17,14 @@ else:
     __getattr__ = later(
         __name__,
         {
+            "agboss.app.agent_runtime": (
+                "AgentRuntime",
+                "AgentSession",
+            ),
+            "agboss.app.agents": (
+                "AgentInfo",
+                "agent_infos",
+            ),
             "agboss.app.app": (
                 "App",
                 "create_app",
@@ -35,6 +45,9 @@ else:
     )
 
 __all__ = [
+    "AgentInfo",
+    "AgentRuntime",
+    "AgentSession",
     "App",
     "AppMemory",
     "AppThreads",
@@ -43,6 +56,7 @@ __all__ = [
     "Thread",
     "ThreadExport",
     "WorkingMemory",
+    "agent_infos",
     "create_app",
     "direct_agents",
     "recover",

@@ -15,7 +15,7 @@ import agboss.app as parts  # what looks at memory, and streams, are loaded when
 from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
-from agboss.app.request import RunArguments, check_id, make_request
+from agboss.app.request import RunArguments, check_id, make_request, start_named
 from agboss.app.threads import AppThreads
 from agboss.components.injection import Provider, ProviderLike, provide, provide_class
 from agboss.components.workflow import as_providers
@@ -53,6 +53,7 @@ def create_app(
     memory_work: MemoryWork = "inline",
     thread_policy: ThreadPolicy = "enqueue",
     queue_timeout: float = 60.0,
+    record_views: bool = False,
 ) -> App:
     """Check a workflow and make an App of it. Opens nothing and calls no model.
 
@@ -69,6 +70,8 @@ def create_app(
         thread_policy: What a second Tern of a busy thread does: ``enqueue`` waits, ``reject`` raises ThreadBusyError,
             ``interrupt`` ends the one that runs, whose caller gets TernCancelledError.
         queue_timeout: Seconds that ``enqueue`` waits. Default 60.
+        record_views: Record what every model call is shown (ids, states, tokens, no text); read with
+            ``app.threads.calls``.
 
     Raises:
         AssemblyError: With every violation of the workflow.
@@ -98,6 +101,7 @@ def create_app(
             background=memory_work == "background",
             policy=thread_policy,
             queue_timeout=queue_timeout,
+            record_views=record_views,
         ),
     )
 
@@ -181,6 +185,14 @@ class App:
     def store_url(self) -> str:
         """Where threads are kept."""
         return self._lifecycle.settings.store.url
+
+    def start(self, name: str) -> type[Any]:
+        """A start's class by its name, as ``execute`` takes it. Raises InvalidInputError."""
+        return start_named(self._lifecycle.assembly.graph, name)
+
+    async def agents(self) -> tuple[parts.AgentInfo, ...]:
+        """The agents of the flow, in its order, with everything inherited filled in."""
+        return parts.agent_infos((await self._lifecycle.runtime()).plan)
 
     def describe(self) -> str:
         """The flow as a Mermaid flowchart."""

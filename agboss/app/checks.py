@@ -34,6 +34,7 @@ def check_agents(
         found += _check_model(f"agent {agent.name!r}", model_of(agent), prefixes)
         found += _check_tools(agent)
         found += _check_memory(agent)
+        found += _check_summary_model(agent, prefixes)
         found += _check_prompt(agent, spec.prompt_variables)
         found += _check_summaries(spec, f"agent {agent.name!r}: history_summaries", agent.history_summaries)
     found += _check_strategies(agents)
@@ -120,6 +121,12 @@ def _check_memory(agent: AgentSpec) -> list[AgbossError]:
             hint = f"remove {setting}; memory_config says what the agent sees"
             found.append(DeclarationError("memory.no-effect", text, hint))
     return found
+
+
+def _check_summary_model(agent: AgentSpec, prefixes: tuple[str, ...]) -> list[AgbossError]:
+    """The model that a memoryConfig names for its summaries."""
+    name: str | None = getattr(None if agent.memory is None else agent.memory.config, "summary_model", None)
+    return [] if name is None else _check_model(f"agent {agent.name!r}: summaryModel", ModelSpec(name), prefixes)
 
 
 def _check_strategies(agents: Sequence[AgentSpec]) -> list[AgbossError]:

@@ -41,6 +41,7 @@ class AppSettings(Record):
         background: Whether memory work goes on after a run has returned.
         policy: What a second Tern of a busy thread does.
         queue_timeout: Seconds that ``enqueue`` waits.
+        record_views: Whether what model calls were shown is recorded.
     """
 
     store: Store
@@ -48,6 +49,7 @@ class AppSettings(Record):
     background: bool
     policy: ThreadPolicy
     queue_timeout: float
+    record_views: bool = False
 
 
 def _shielded() -> AbstractContextManager[object]:
@@ -159,6 +161,7 @@ class Lifecycle:
             queue_timeout=settings.queue_timeout,
             background=settings.background,
             spawn=self.spawn,
+            record_views=settings.record_views,
         )
 
     async def _renew(self, runtime: Runtime) -> None:

@@ -31,6 +31,9 @@ from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
 
+LONGEST_NUMBER = 18
+"""Digits of a message's number."""
+
 
 class AppMemory:
     """Memory of the threads of one App."""
@@ -61,8 +64,9 @@ class AppMemory:
             owner: Who asks.
 
         Raises:
-            InvalidInputError: Also for a Tern or call that never was.
-            Further errors as ``view``.
+            InvalidInputError: The agent is unknown or not named, or the Tern or call never was.
+            UnknownThreadError: No such thread, or one of another owner.
+            StrategyError: The agent's strategy failed.
         """
         runtime = await self._lifecycle.runtime()
         plan = self._agent(runtime, agent)
@@ -230,6 +234,32 @@ class AppMemory:
         runtime = await self._lifecycle.runtime()
         state = await self._state(runtime, thread, owner)
         return await runtime.store.summaries(state.key, _whose(self._reader(runtime, agent)), all_states=all_states)
+
+    async def tool_result(
+        self, thread: str, message: str, agent: str | None = None, *, owner: str | None = None
+    ) -> str:
+        """The full stored text of a tool result, also of one that is shown shortened.
+
+        Args:
+            thread: The thread.
+            message: The message id, such as ``m-7``.
+            agent: Name of the agent; may be left out when there is one.
+            owner: Who asks.
+
+        Raises:
+            InvalidInputError: ``memory.no-such-result``: no tool result of that id in the agent's conversation.
+            UnknownThreadError: No such thread, or one of another owner.
+        """
+        runtime = await self._lifecycle.runtime()
+        plan = self._agent(runtime, agent)
+        state = await self._state(runtime, thread, owner)
+        number = message.removeprefix("m-")
+        known = number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER
+        found = await runtime.store.message(state.key, plan.name, int(number)) if known else None
+        if found is None or found.role != "tool":
+            text = f"agent {plan.name!r} has no tool result {message!r:.80} in thread {thread!r}"
+            raise InvalidInputError("memory.no-such-result", text, "use the id from a shortened result, such as m-7")
+        return found.content
 
     async def _idle(self, runtime: Runtime, thread: str, owner: str | None) -> ThreadState:
         """The thread, in which no process runs a Tern. Raises ThreadBusyError."""

@@ -58,6 +58,16 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     )
 
 
+def start_named(graph: Graph, name: str) -> type[Any]:
+    """The class of a start of the flow. Raises InvalidInputError."""
+    starts = {node.spec.name for node in graph.of_kind("start")}
+    found = {known: target for target, known in graph.names.items() if known in starts}
+    if name not in found:
+        hint = f"the starts are: {', '.join(found)}"
+        raise InvalidInputError("run.wrong-start", f"{name!r:.80} is no start", hint)
+    return found[name]
+
+
 def _attachments(given: Any) -> tuple[Attachment, ...]:
     if given == ():
         return ()

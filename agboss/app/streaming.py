@@ -41,6 +41,11 @@ class RunStream:
         self._drained = False
 
     @property
+    def direct(self) -> frozenset[str]:
+        """Agents whose certain text can only be the Tern's answer."""
+        return self._direct
+
+    @property
     def thread(self) -> str:
         """Id of the thread; known as soon as the block is entered."""
         return self._thread

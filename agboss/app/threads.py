@@ -11,10 +11,13 @@ from pydantic_core import to_jsonable_python
 from agboss.app.request import check_id
 from agboss.components.metadata import is_count
 from agboss.errors import InvalidInputError
+from agboss.recording import RecordedCall, recorded_call
+from agboss.units import new_id
+from agboss_memory.contract import utc_now
 from agboss_memory.messages import Message, Summary, Tern
 from agboss_memory.records import Record, replace
 from agboss_memory.stores import dump_thread, load_thread
-from agboss_memory.stores.contract import Finding, TernPage, ThreadCopy, ThreadInfo, ThreadRef, WindowSpec
+from agboss_memory.stores.contract import Append, Finding, TernPage, ThreadCopy, ThreadInfo, ThreadRef, WindowSpec
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -95,6 +98,16 @@ class AppThreads:
         check_id("after", after)
         store = (await self._lifecycle.runtime()).store
         return await store.threads(self._lifecycle.assembly.spec.name, owner, after, limit)
+
+    async def create(self, *, owner: str | None = None) -> str:
+        """Make an empty thread, bound to ``owner``; gives its id."""
+        check_id("owner", owner)
+        runtime = await self._lifecycle.runtime()
+        thread = new_id()
+        await runtime.store.append(
+            Append(workflow=runtime.plan.name, thread=thread, owner=owner, agent="", messages=(), now=utc_now())
+        )
+        return thread
 
     async def get(self, thread: str, last: int | None = None, *, owner: str | None = None) -> Thread:
         """A thread with all its Terns, read in pages; ``last`` = only the newest so many.
@@ -177,6 +190,16 @@ class AppThreads:
             One record per finding with code, thread, what is wrong and what to do; empty when all is well.
         """
         return await (await self._lifecycle.runtime()).store.check()
+
+    async def calls(self, thread: str, tern: int, *, owner: str | None = None) -> tuple[RecordedCall, ...]:
+        """What the model calls of a Tern were shown, by agent; of an App with ``record_views=True``.
+
+        Raises:
+            UnknownThreadError: No such thread, or one of another owner.
+        """
+        runtime = await self._lifecycle.runtime()
+        state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
+        return tuple(map(recorded_call, await runtime.store.views(state.key, tern)))
 
     async def delete(self, thread: str, *, owner: str | None = None) -> None:
         """Remove a thread with all that belongs to it; a Tern still running in it can store nothing any more.

@@ -13,6 +13,7 @@ from typing import Any, cast
 from agboss.cli.faults import CommandError, place
 from agboss.components.agent import AgentSpec
 from agboss.components.metadata import component_of
+from agboss.components.tool import ToolSpec
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AgbossError
 
@@ -39,6 +40,15 @@ def find_workflow(given: str | None) -> Any:
             raise _no_attribute(found, name, reference)
         found = getattr(found, name)
     return found
+
+
+def find_tools(module: str) -> tuple[Any, ...]:
+    """The decorated tools of a module. Raises CommandError."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise CommandError("cli.bad-app", f"{module!r} names no module", "write --tools mytools", app=module)
+    _put_first(Path.cwd())
+    inside = cast("dict[str, Any]", vars(_module(module, module)))
+    return tuple(item for item in inside.values() if isinstance(component_of(item), ToolSpec))
 
 
 def _reference(given: str | None) -> tuple[str, Path]:

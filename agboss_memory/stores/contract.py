@@ -33,6 +33,7 @@ from agboss_memory.stores.admissions import (
 )
 from agboss_memory.stores.copies import BookedUsage, Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
+from agboss_memory.stores.views import ViewRecord
 
 
 class ThreadInfo(Record):
@@ -299,6 +300,14 @@ class Store(Protocol):
 
     async def steps(self, key: int, number: int) -> tuple[Step, ...]:
         """Steps of a Tern that has not ended, in the order in which they were written."""
+        ...
+
+    async def write_views(self, key: int, views: tuple[ViewRecord, ...]) -> None:
+        """Keep what model calls were shown; one of the same Tern, agent and call is replaced."""
+        ...
+
+    async def views(self, key: int, tern: int) -> tuple[ViewRecord, ...]:
+        """Recorded views of a Tern, by agent and call."""
         ...
 
     async def write_summary(self, request: SummaryWrite) -> Summary:

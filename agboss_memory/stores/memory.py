@@ -54,6 +54,7 @@ from agboss_memory.stores.refusals import (
     refuse_invalid,
     unknown_thread,
 )
+from agboss_memory.stores.views import MemoryViews
 
 
 def _info(thread: MemoryThread) -> ThreadInfo:
@@ -68,10 +69,11 @@ def _info(thread: MemoryThread) -> ThreadInfo:
     )
 
 
-class MemoryStore:
+class MemoryStore(MemoryViews):
     """Keeps threads in dictionaries. Closing it keeps them; they end with the object."""
 
     def __init__(self, url: str = "memory://") -> None:
+        super().__init__()
         self.url = url
         self._next_key = 1
         self._threads: dict[tuple[str, str], MemoryThread] = {}
@@ -439,6 +441,7 @@ class MemoryStore:
         thread = self._named(ref)
         del self._threads[thread.workflow, thread.id]
         del self._by_key[thread.key]
+        self.forget_views(thread.key)
         self._running.pop(thread.key, None)
         for key in thread.idempotency_keys.values():
             del self._idempotent[thread.owner, key]

@@ -24,11 +24,22 @@ from agboss_memory.testing.store_memory_work import MemoryWork
 from agboss_memory.testing.store_recovery import Recovery
 from agboss_memory.testing.store_threads import Threads
 from agboss_memory.testing.store_values import Values
+from agboss_memory.testing.store_views import Views
 from agboss_memory.testing.store_waiting import Waiting
 
 
 class StoreConformance(
-    Admissions, Attachments, Commits, Conversations, Copies, MemoryWork, Recovery, Threads, Values, Waiting
+    Admissions,
+    Attachments,
+    Commits,
+    Conversations,
+    Copies,
+    MemoryWork,
+    Recovery,
+    Threads,
+    Values,
+    Waiting,
+    Views,
 ):
     """What a store must do, test by test; ``store_conformance`` makes it run.
 

@@ -17,7 +17,7 @@ _CODE = re.compile(r"[a-z]+\.[a-z]+(?:-[a-z]+)*")
 _ROW = re.compile(r"^\| `(" + _CODE.pattern + r")` \|", re.MULTILINE)
 _VARIABLE = re.compile(r"(?:AGBOSS|OPENAI|ANTHROPIC|GOOGLE|GEMINI|OPENROUTER|TYPESAFE)_[A-Z_]+")
 
-NOT_CODES = {"openrouter.ai", "typesafe.ai", "ollama.com", "pyproject.toml"}
+NOT_CODES = {"openrouter.ai", "typesafe.ai", "ollama.com", "pyproject.toml", "http.disconnect", "chat.completion"}
 """Texts in the source that only look like codes."""
 
 BUILT = {f"limit.{scope}-{name.replace('_', '-')}" for scope in ("run", "day") for name in RunLimits.model_fields}

@@ -55,8 +55,10 @@ from agboss_memory.stores.sqlite import (
     transactions,
     usage,
 )
+from agboss_memory.stores.sqlite import views as shown
 from agboss_memory.stores.sqlite.connection import Connection, Synchronous, Trace
 from agboss_memory.stores.sqlite.faults import store_fault
+from agboss_memory.stores.views import ViewRecord
 
 
 class SqliteStore:
@@ -179,6 +181,14 @@ class SqliteStore:
     async def steps(self, key: int, number: int) -> tuple[Step, ...]:
         """See ``Store.steps``."""
         return await self._connection.read(partial(steps.of_tern, key=key, number=number))
+
+    async def write_views(self, key: int, views: tuple[ViewRecord, ...]) -> None:
+        """See ``Store.write_views``."""
+        await self._connection.write(partial(shown.write, key=key, views=views))
+
+    async def views(self, key: int, tern: int) -> tuple[ViewRecord, ...]:
+        """See ``Store.views``."""
+        return await self._connection.read(partial(shown.of_tern, key=key, tern=tern))
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
         """See ``Store.write_summary``."""

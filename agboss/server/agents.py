@@ -1,0 +1,122 @@
+"""Agents, and the memoryConfig of those that are defined by files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anyio import to_thread
+from starlette.responses import Response
+
+from agboss.app import AgentInfo, AgentRuntime
+from agboss.definitions import AgentDefinition, unknown_agent, with_memory
+from agboss.server.endpoint import Call, Endpoint
+from agboss.server.problems import ServerError, json_response
+from agboss_memory.records import Record
+
+
+class AgentList(Record):
+    """All agents that work."""
+
+    agents: tuple[AgentInfo, ...]
+
+
+class StoredMemory(Record):
+    """The memoryConfig of an agent.
+
+    Attributes:
+        memory_config: As stored; None = the default counts.
+        effective: The one that counts, with all its fields.
+    """
+
+    memory_config: Mapping[str, Any] | None
+    effective: Mapping[str, Any]
+
+
+async def show_list(call: Call) -> Response:
+    """``GET /agents``."""
+    return json_response(AgentList(agents=await call.service.served.agents()))
+
+
+async def show(call: Call) -> Response:
+    """``GET /agents/{agent}``."""
+    name, served = call.path("agent"), call.service.served
+    if served.runtime is not None:
+        async with served.app(name) as app:  # says why, when it is there and does not work
+            agents = await app.agents()
+    else:
+        agents = await served.agents()
+    found = next((agent for agent in agents if agent.name == name), None)
+    if found is None:
+        raise unknown_agent(name, [agent.name for agent in agents])
+    return json_response(found)
+
+
+async def show_memory(call: Call) -> Response:
+    """``GET /agents/{agent}/memory-config``."""
+    return json_response(_stored(_runtime(call).agent(call.path("agent"))))
+
+
+async def save_memory(call: Call) -> Response:
+    """``PUT /agents/{agent}/memory-config``: a blank body keeps what is stored, ``null`` is the default."""
+    runtime = _runtime(call)
+    stored = runtime.agent(call.path("agent"))
+    definition = with_memory(stored, (await call.request.body()).decode("utf-8", "replace"))
+    if definition is not stored:
+        await to_thread.run_sync(runtime.save, definition)
+    return json_response(_stored(definition))
+
+
+def _runtime(call: Call) -> AgentRuntime:
+    runtime = call.service.served.runtime
+    if runtime is None:
+        text = "the agents of this server are declared in code"
+        raise ServerError("server.no-definitions", text, "serve a folder of definitions", status=404)
+    return runtime
+
+
+def _stored(definition: AgentDefinition) -> StoredMemory:
+    return StoredMemory(
+        memory_config=definition.to_dict()["memoryConfig"],
+        effective=definition.effective_memory.model_dump(mode="json"),
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/agents",
+        name="listAgents",
+        about="All agents that work.",
+        handler=show_list,
+        gives=AgentList,
+    ),
+    Endpoint(
+        method="GET",
+        path="/agents/{agent}",
+        name="showAgent",
+        about="One agent.",
+        handler=show,
+        gives=AgentInfo,
+        problems=(404,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/agents/{agent}/memory-config",
+        name="showMemoryConfig",
+        about="The memoryConfig of an agent that is defined by a file.",
+        handler=show_memory,
+        gives=StoredMemory,
+        problems=(404,),
+    ),
+    Endpoint(
+        method="PUT",
+        path="/agents/{agent}/memory-config",
+        name="saveMemoryConfig",
+        about="Save a memoryConfig. A blank body keeps what is stored, null means the default.",
+        handler=save_memory,
+        raw_body="memoryConfig",
+        gives=StoredMemory,
+        problems=(404, 409, 422),
+    ),
+)

@@ -1,0 +1,167 @@
+"""All Terns that the server runs, each in a task of its own; a request only listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from agboss.app import App
+from agboss.errors import AgbossError, TernCancelledError
+from agboss.events import Failed
+from agboss.server.log import TernLog
+from agboss.server.metrics import Metrics
+from agboss.server.problems import ServerError, unexpected
+from agboss_memory.attachments import Attachment
+from agboss_memory.records import Record
+
+MOST_ENDED = 200
+"""Terns that have ended and whose events are still kept; the oldest goes first."""
+
+
+class Order(Record):
+    """What to run.
+
+    Attributes:
+        opening: Opens the App for as long as the Tern needs it.
+        workflow: The App's name.
+        start: Name of the start, None = the only one.
+        input: The task: text, or the fields of the start's model.
+        thread: Id of the thread.
+        create: Make the thread when it does not exist.
+        owner: Who asks.
+        idempotency_key: Makes the Tern exactly-once per owner.
+        metadata: JSON-ready values kept with the Tern.
+        timeout: Seconds, None = no bound.
+        attachments: Files that come with the task.
+        detached: Goes on when nobody listens any more.
+    """
+
+    opening: Callable[[], AbstractAsyncContextManager[App]]
+    workflow: str
+    input: Any
+    thread: str
+    create: bool = False
+    start: str | None = None
+    owner: str | None = None
+    idempotency_key: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    timeout: float | None = None
+    attachments: tuple[Attachment, ...] = ()
+    detached: bool = False
+
+
+class Runs:
+    """Starts Terns and finds their events.
+
+    Args:
+        metrics: Counts them.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self.running: set[TernLog] = set()
+        """Terns that have not ended."""
+
+        self._ended: OrderedDict[tuple[str, str, int], TernLog] = OrderedDict()
+        self.stopping = False
+
+    async def start(self, order: Order) -> TernLog:
+        """Run a Tern; comes back when it is admitted, with the caller as its first listener.
+
+        Raises:
+            AgbossError: What admission raises.
+        """
+        if self.stopping:
+            raise ServerError("server.stopping", "the server is stopping", "try again later", status=503)
+        log = TernLog(order.workflow, order.owner, detached=order.detached)
+        log.listeners = 1
+        self.running.add(log)
+        self._metrics.running += 1
+        log.task = asyncio.create_task(self._run(log, order))
+        log.task.add_done_callback(lambda _: self._done(log))
+        try:
+            while not (log.thread or log.ended):
+                await log.change()
+        except asyncio.CancelledError:
+            log.detached = False  # nobody has heard of it
+            log.leave()
+            raise
+        if log.error is not None and not log.thread:
+            raise log.error
+        return log
+
+    def find(self, workflow: str, thread: str, tern: int, owner: str | None) -> TernLog | None:
+        """The events of a Tern that runs, or has just ended."""
+        here = (log for log in self.running if (log.workflow, log.thread, log.tern) == (workflow, thread, tern))
+        log = next(here, None) or self._ended.get((workflow, thread, tern))
+        return log if log is not None and log.owner == owner else None
+
+    def cancel(self, workflow: str, thread: str) -> bool:
+        """Cancel the Tern that runs in a thread; False when the server runs none there."""
+        return any(log.cancel() for log in self.running if (log.workflow, log.thread) == (workflow, thread))
+
+    def forget(self, workflow: str, thread: str) -> None:
+        """Drop the events of a thread that was deleted."""
+        for key in [key for key in self._ended if key[:2] == (workflow, thread)]:
+            del self._ended[key]
+
+    async def finish(self, grace: float) -> None:
+        """Let running Terns end within ``grace`` seconds, then cancel them; they are stored as cancelled."""
+        self.stopping = True
+        tasks = {log.task for log in self.running if log.task is not None}
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=grace)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+
+    async def _run(self, log: TernLog, order: Order) -> None:
+        try:
+            async with order.opening() as app:
+                await _follow(log, order, app)
+        except AgbossError as error:
+            log.fail(error)
+        except asyncio.CancelledError:
+            if log.status == "":
+                text = "the turn was cancelled: nobody listened any more, or the server stopped"
+                log.fail(TernCancelledError("run.cancelled", text))
+        except Exception as error:
+            log.fail(unexpected(error))
+
+    def _done(self, log: TernLog) -> None:
+        self._metrics.running -= 1
+        self._metrics.tern(log.status or ("cancelled" if log.thread else "refused"))
+        log.end()
+        self.running.discard(log)
+        if log.tern:
+            self._ended[log.workflow, log.thread, log.tern] = log
+            if len(self._ended) > MOST_ENDED:
+                self._ended.popitem(last=False)
+
+
+async def _follow(log: TernLog, order: Order, app: App) -> None:
+    keywords: dict[str, Any] = {
+        "thread": order.thread,
+        "create_thread": order.create,
+        "owner": order.owner,
+        "idempotency_key": order.idempotency_key,
+        "metadata": order.metadata,
+        "timeout": order.timeout,
+        "attachments": order.attachments,
+    }
+    run = (
+        app.stream(order.input, **keywords)
+        if order.start is None
+        else app.stream(app.start(order.start), order.input, **keywords)
+    )
+    async with run:
+        log.admitted(run.thread, run.direct)
+        async for event in run:
+            if not isinstance(event, Failed):  # told from the error itself, which may hold too much
+                log.take(event)
+        log.result = await run.result()
