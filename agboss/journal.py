@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
+from agboss_memory.contract import utc_now
 from agboss_memory.stores.admissions import Step, StepWrite
-from agboss_memory.stores.contract import Store
+from agboss_memory.stores.contract import BookedUsage, Store
 
 
 class Journal:
@@ -20,14 +22,24 @@ class Journal:
         key: The store's key of the thread.
         number: Number of the Tern.
         fence: Carried by every write.
+        take: Gives what was spent since it was last asked; it is booked with the next step.
         steps: What an earlier run of the Tern finished.
     """
 
-    def __init__(self, store: Store, key: int, number: int, fence: int, steps: tuple[Step, ...] = ()) -> None:
+    def __init__(
+        self,
+        store: Store,
+        key: int,
+        number: int,
+        fence: int,
+        take: Callable[[], tuple[BookedUsage, ...]],
+        steps: tuple[Step, ...] = (),
+    ) -> None:
         self._store = store
         self._key = key
         self._number = number
         self._fence = fence
+        self._take = take
         self._steps = {step.key: step for step in steps}
 
     @property
@@ -56,7 +68,11 @@ class Journal:
         if name in self._steps:
             return
         step = Step(key=name, kind=kind, input_hash=_hash(given), outcome=json.dumps(outcome))
-        await self._store.write_step(StepWrite(key=self._key, fence=self._fence, number=self._number, step=step))
+        await self._store.write_step(
+            StepWrite(
+                key=self._key, fence=self._fence, number=self._number, step=step, now=utc_now(), usage=self._take()
+            )
+        )
         self._steps[name] = step
 
 

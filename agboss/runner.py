@@ -121,6 +121,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     if admitted.tern is not None:
         return stored_result(plan, admitted.thread, admitted.tern)
     steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
+    meter = Meter(plan.limits, plan.cost_of, resumes=admitted.resumes)
     live = LiveTern(
         plan=plan,
         store=runtime.store,
@@ -135,8 +136,8 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
         metadata=request.metadata,
         started_at=now if resume is None else resume.tern.started_at,
         window=result.window,
-        meter=Meter(plan.limits, plan.cost_of, resumes=admitted.resumes),
-        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, steps),
+        meter=meter,
+        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter.take, steps),
         emit=request.emit,
         attachments=attachments,
         pending=admitted.pending,

@@ -214,6 +214,9 @@ MemoryConfig: TypeAlias = Annotated[
 AnyMemoryConfig: TypeAlias = SummarizingWindowConfig | AutoCompactConfig | WindowedConfig | FullConfig | NoneConfig
 
 
+KINDS = ("auto_compact", "summarizing_window", "windowed", "full", "none")
+
+
 class _Adapter:
     adapter: ClassVar[TypeAdapter[AnyMemoryConfig] | None] = None
 
@@ -259,16 +262,20 @@ def wire_pointers(error: ValidationError) -> tuple[tuple[str, str], ...]:
 
 def _pointer(location: tuple[int | str, ...]) -> str:
     """The JSON pointer of an error; the discriminator that pydantic puts before a kind's own keys is no key."""
-    kinds = ("summarizing_window", "auto_compact", "windowed", "full", "none")
     parts = [
         part
         for place, part in enumerate(location)
-        if part not in kinds or (place > 0 and location[place - 1] not in ("memoryConfig", "memory_config"))
+        if part not in KINDS or (place > 0 and location[place - 1] not in ("memoryConfig", "memory_config"))
     ]
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def _problem(item: Mapping[str, Any]) -> str:
+    if item["type"] == "union_tag_invalid":
+        given = str(item["ctx"]["tag"])
+        near = difflib.get_close_matches(given.lower(), KINDS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "kinds are " + ", ".join(KINDS)
+        return f"{_pointer(item['loc'])}/kind: unknown kind {given!r:.80}; {hint}"
     text = str(item["msg"]).removeprefix("Value error, ")
     shown = repr(item["input"])
     return f"{_pointer(item['loc']) or '(the whole)'}: {text} (got {shown[:80]})"

@@ -11,7 +11,7 @@ from agboss_memory.fit import media_tokens
 from agboss_memory.messages import EPOCH, MediaPart, Message, MessageState
 from agboss_memory.notices import part_line
 from agboss_memory.records import Record
-from agboss_memory.render import numbered_summaries
+from agboss_memory.render import CONTINUED, HEADING, numbered_summaries
 
 RowType = Literal["CHAT", "TOOL_CALL", "TOOL_RESULT", "SUMMARY"]
 
@@ -121,6 +121,8 @@ async def explained(
 
 def _summary_rows(view: MemoryView, counter: TokenCounter) -> list[ExplainedRow]:
     shown = numbered_summaries(view.summaries)
+    if shown:  # what leads the summaries is sent with them
+        shown[0] = (HEADING if view.system_addendum else CONTINUED) + shown[0]
     return [
         ExplainedRow(
             type="SUMMARY",

@@ -299,4 +299,10 @@ async def mapped(mapper: LlmMessageMapper, request: MapRequest) -> tuple[Message
             f"mapper {name!r} gave {type(given).__name__}, not a sequence of messages",
             "return the messages of the request, changed with agboss_memory.records.replace",
         )
+    if not any(message.role == "user" for message in given) and any(one.role == "user" for one in request.messages):
+        raise StrategyError(
+            "memory.bad-mapping",
+            f"mapper {name!r} left no message of the user for agent {request.agent!r}",
+            "keep the messages of the request; a model is not asked without a question",
+        )
     return paired(tuple(given))

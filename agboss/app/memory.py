@@ -297,6 +297,7 @@ class AppMemory:
     async def _carrier(self, runtime: Runtime, state: ThreadState) -> LiveTern:
         """The newest Tern as the one that carries the work's cost."""
         prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
+        meter = Meter(runtime.plan.limits, runtime.plan.cost_of, prefix=prefix)
         live = LiveTern(
             plan=runtime.plan,
             store=runtime.store,
@@ -311,8 +312,8 @@ class AppMemory:
             metadata=None,
             started_at=utc_now(),
             window=state.window,
-            meter=Meter(runtime.plan.limits, runtime.plan.cost_of, prefix=prefix),
-            journal=Journal(runtime.store, state.key, state.info.terns, state.fence),
+            meter=meter,
+            journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter.take),
         )
         live.meter.warn = live.warn
         live.meter.memory_calls = None  # a person asked for it

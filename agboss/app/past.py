@@ -39,7 +39,8 @@ async def past_conversation(
         InvalidInputError: The agent had no part in that Tern, or its model was not called so often.
     """
     page = MessagePage(agent=agent.name, tern=tern.number, limit=_MOST)
-    said = [one for one in await store.messages(state.key, page) if one.agent == agent.name]
+    ran = agent.name in tern.path  # with shares_thread it may have been told of a Tern that it had no part in
+    said = [one for one in await store.messages(state.key, page) if ran and one.agent == agent.name]
     ends = [place for place, one in enumerate(said) if one.role == "assistant"]
     if not said or not 0 <= call < max(1, len(ends)):
         what = f"had no part in turn {tern.number}" if not said else f"called its model {len(ends)} times in it"

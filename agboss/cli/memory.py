@@ -10,6 +10,7 @@ from pydantic_core import to_jsonable_python
 from agboss.app import MemoryRow, WorkingMemory
 from agboss.cli.options import Session, command
 from agboss.cli.threads import ThreadArgument
+from agboss.errors import InvalidInputError
 from agboss_memory.messages import Summary
 from agboss_memory.render import span
 
@@ -51,6 +52,8 @@ async def explain(
     call: Annotated[int, typer.Option("--call", metavar="N", help="Which call of the model in it, from 0.")] = 0,
 ) -> None:
     """The same, piece by piece, with the reason of each and the turns that it comes from."""
+    if call and turn is None:
+        raise InvalidInputError("cli.usage", "--call names a call of an earlier turn", "name it with --turn")
     async with session.open_app() as app:
         view = await app.memory.explain(thread, agent, tern=turn, call=call)
     _show(session, view, why=True)

@@ -36,6 +36,13 @@ QUOTING = (
 )
 """How the extractive model's own answers begin; they are never quoted again."""
 
+_TALK = re.compile(r"<conversation>\n(.*?)</conversation>", re.DOTALL)
+_SPOKEN = re.compile(
+    r"^(User|Assistant|Result of [^:\n]*): (.*?)(?=^(?:User|Assistant|Result of [^:\n]*): |^Assistant calls |\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A line of a transcript and what follows it up to the next one."""
+
 _HEADINGS = (EARLIER, PREVIOUS, RECALLED, RESULTS, TO_SUMMARISE, BEFORE)
 _OPEN, _CLOSE = "<summary", "</summary>"
 _FENCES = ("<recalled", "</recalled>", "<result", "</result>")
@@ -115,11 +122,30 @@ def spoken(task: str) -> str:
 def turns_to_summarise(messages: Sequence[Message]) -> tuple[list[str], list[Statement]]:
     """The tasks and the statements of a compaction prompt; its context-only turns are left out."""
     text = "\n".join(message.content for message in messages if message.role == "user")
+    talk = _TALK.search(text)
+    if talk is not None:
+        return _of_talk(text[: talk.start()], talk[1])
     section = _section(text, TO_SUMMARISE)
     if section is None:
         return [], [statement for message in messages for statement in _of_message(message)]
     pairs = list(_pairs(section))
     return [said for letter, said in pairs if letter == "Q"], list(_of_pairs(pairs))
+
+
+def _of_talk(before: str, talk: str) -> tuple[list[str], list[Statement]]:
+    """What a transcript says: the summary that it goes on from, then line by line who said what."""
+    summaries, _ = _unfenced(before)
+    tasks: list[str] = []
+    found = list(summaries)
+    for who, said in _SPOKEN.findall(talk):
+        if who == "User":
+            tasks.append(said.strip())
+            found += _stated(said, "user")
+        elif who == "Assistant":
+            found += _answered(said, "assistant")
+        else:
+            found += _stated(said, "result")
+    return tasks, found
 
 
 def own_words(text: str) -> bool:

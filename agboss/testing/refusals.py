@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agboss.models import ModelRequest
 from agboss_memory.messages import Message
-from agboss_memory.tokens import HeuristicCounter
+from agboss_memory.tokens import counter_for
 
 
 def refusals(request: ModelRequest, window: int | None) -> list[str]:
@@ -24,7 +24,7 @@ def refusals(request: ModelRequest, window: int | None) -> list[str]:
     names = [tool.name for tool in request.tools]
     found += [f"tool {name!r} is offered twice" for name in sorted({n for n in names if names.count(n) > 1})]
     if window is not None:
-        tokens = HeuristicCounter().count([request.text])[0]
+        tokens = counter_for(request.model).count([request.text])[0]
         if tokens > window:
             found.append(f"the request has about {tokens} tokens, the window {window}")
     return found

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 
 from agboss_memory.atoms import Atom
+from agboss_memory.compaction.refused import is_no_summary
 from agboss_memory.contract import MemoryModel, TokenCounter
 from agboss_memory.errors import AgbossError, CompactionError
 from agboss_memory.fit import PER_MESSAGE, cut_to
@@ -206,12 +207,13 @@ async def _ask(
     calls.take()
     try:
         answer: object = await model.generate(prompt)
-    except AgbossError:
+    except CompactionError:
         raise
     except Exception as error:
+        cause = error.message if isinstance(error, AgbossError) else type(error).__name__
         raise CompactionError(
             "compaction.failed",
-            f"the summariser failed on {task.name}: {type(error).__name__}",
+            f"the summariser failed on {task.name}: {cause}",
             "the messages stay as they are; see the model",
         ) from error
     text = answer.strip() if isinstance(answer, str) else ""
@@ -219,6 +221,12 @@ async def _ask(
         raise CompactionError(
             "compaction.empty",
             f"the summariser answered nothing for {task.name}",
+            "the messages stay as they are; see the model",
+        )
+    if is_no_summary(text):
+        raise CompactionError(
+            "compaction.no-progress",
+            f"the summariser answered with an error text or a refusal for {task.name}: {text[:80]!r}",
             "the messages stay as they are; see the model",
         )
     return text, counter.count([text])[0]

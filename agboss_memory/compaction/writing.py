@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 
+from agboss_memory.compaction.refused import is_no_summary
 from agboss_memory.contract import TokenCounter
 from agboss_memory.errors import CompactionError
 from agboss_memory.messages import Tern
@@ -95,6 +96,12 @@ async def _accept(task: SummaryTask, text: str, counter: TokenCounter) -> int:
         raise CompactionError(
             "compaction.empty",
             f"the summariser answered nothing for {_range(task)}",
+            "the turns stay raw; see the model",
+        )
+    if is_no_summary(text):
+        raise CompactionError(
+            "compaction.no-progress",
+            f"the summariser answered with an error text or a refusal for {_range(task)}: {text.strip()[:80]!r}",
             "the turns stay raw; see the model",
         )
     return (await count_async(counter, [text]))[0]

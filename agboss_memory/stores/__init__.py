@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from agboss_memory.stores.admissions import (
         Admission,
         Admitted,
+        BookedUsage,
         Claim,
         Enqueue,
         Interruption,
@@ -34,14 +35,7 @@ if TYPE_CHECKING:
         ThreadState,
     )
     from agboss_memory.stores.conversation import StoredConversation
-    from agboss_memory.stores.copies import (
-        BookedUsage,
-        Finding,
-        MessageCopy,
-        SummaryCopy,
-        TernCopy,
-        ThreadCopy,
-    )
+    from agboss_memory.stores.copies import Finding, MessageCopy, SummaryCopy, TernCopy, ThreadCopy
     from agboss_memory.stores.files import (
         DiskFiles,
         FileStore,
@@ -58,6 +52,7 @@ else:
         __name__,
         {
             "agboss_memory.stores.admissions": (
+                "BookedUsage",
                 "Admission",
                 "Admitted",
                 "Claim",
@@ -87,7 +82,6 @@ else:
             ),
             "agboss_memory.stores.conversation": ("StoredConversation",),
             "agboss_memory.stores.copies": (
-                "BookedUsage",
                 "Finding",
                 "MessageCopy",
                 "SummaryCopy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from agboss_memory.messages import AttachmentRecord, Block, Summary, Tern
+from agboss_memory.messages import EPOCH, AttachmentRecord, Block, Summary, Tern, UsageRecord
 from agboss_memory.records import Record
 
 
@@ -199,6 +199,13 @@ class Claim(Record):
     window: WindowSpec = WindowSpec()
 
 
+class BookedUsage(Record):
+    """A usage record under the key that makes its booking idempotent within the Tern."""
+
+    step_key: str
+    record: UsageRecord
+
+
 class Step(Record):
     """A finished call of a running Tern, kept until the Tern ends.
 
@@ -216,9 +223,14 @@ class Step(Record):
 
 
 class StepWrite(Record):
-    """A finished step of the running Tern, under the fence of its admission."""
+    """A finished step of the running Tern, under the fence of its admission.
+
+    ``usage`` is booked with it, so that its cost is known whatever becomes of the Tern.
+    """
 
     key: int
     fence: int
     number: int
     step: Step
+    now: datetime = EPOCH
+    usage: tuple[BookedUsage, ...] = ()

@@ -21,6 +21,7 @@ from agboss_memory.records import Record
 from agboss_memory.stores.admissions import (
     Admission,
     Admitted,
+    BookedUsage,
     Claim,
     Enqueue,
     Interruption,
@@ -31,7 +32,7 @@ from agboss_memory.stores.admissions import (
     Window,
     WindowSpec,
 )
-from agboss_memory.stores.copies import BookedUsage, Finding, ThreadCopy
+from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.views import ViewRecord
 

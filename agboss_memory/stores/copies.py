@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
+from agboss_memory.messages import Block, Message, Summary, Tern
 from agboss_memory.records import Record
-from agboss_memory.stores.admissions import PendingWork
-
-
-class BookedUsage(Record):
-    """A usage record under the key that makes its booking idempotent within the Tern."""
-
-    step_key: str
-    record: UsageRecord
+from agboss_memory.stores.admissions import BookedUsage, PendingWork
 
 
 class TernCopy(Record):

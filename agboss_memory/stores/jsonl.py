@@ -13,9 +13,9 @@ from msgspec.structs import fields
 from agboss_memory.errors import CopyError
 from agboss_memory.messages import Block, Summary, Tern, as_utc
 from agboss_memory.records import Record, replace
-from agboss_memory.stores.admissions import PendingWork
+from agboss_memory.stores.admissions import BookedUsage, PendingWork
 from agboss_memory.stores.checks import by_agent, repeated_results
-from agboss_memory.stores.copies import BookedUsage, MessageCopy, SummaryCopy, TernCopy, ThreadCopy
+from agboss_memory.stores.copies import MessageCopy, SummaryCopy, TernCopy, ThreadCopy
 
 FORMAT = 1
 """Number of the format that is written, and the newest that is read."""

@@ -290,6 +290,8 @@ class MemoryStore(MemoryViews):
         thread = self._existing(request.key)
         self._held(thread, request.fence, request.number)
         thread.steps.setdefault(request.number, {}).setdefault(request.step.key, request.step)
+        if request.usage:
+            self._ledger.add(thread.workflow, request.now, thread.book(request.number, request.usage))
 
     async def steps(self, key: int, number: int) -> tuple[Step, ...]:
         """See ``Store.steps``."""

@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from agboss_memory.contract import utc_now
+from agboss_memory.stores.admissions import BookedUsage
 from agboss_memory.stores.checks import copy_findings, file_findings, file_ids, finding, sum_findings
-from agboss_memory.stores.copies import BookedUsage, Finding, ThreadCopy
+from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.lease import MOST_AHEAD
 from agboss_memory.stores.spend import amounts_of

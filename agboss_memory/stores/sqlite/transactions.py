@@ -66,6 +66,8 @@ def write_step(connection: sqlite3.Connection, request: StepWrite) -> None:
     if not traces:
         threads.traced(connection, request.key)
     steps.write(connection, request.key, request.number, request.step)
+    if request.usage:
+        _book(connection, threads.get(connection, request.key), request.number, request.usage, request.now)
 
 
 def append(connection: sqlite3.Connection, request: Append) -> Appended:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from agboss_memory.messages import UsageRecord
+from agboss_memory.stores.admissions import BookedUsage
 from agboss_memory.stores.contract import DaySpend
-from agboss_memory.stores.copies import BookedUsage
 from agboss_memory.stores.spend import amounts_of, day_of, day_total
 from agboss_memory.stores.sqlite.columns import from_amount, to_amount
 from agboss_memory.stores.text import decode_text, encode_text

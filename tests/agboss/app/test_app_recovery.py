@@ -166,3 +166,16 @@ async def test_what_memory_paid_in_both_runs_of_a_tern_is_booked(tmp_path: Path)
     with pytest.raises(LeaseLostError):
         await tasks[-1]
     await stuck.aclose()
+
+
+async def test_what_a_dead_process_spent_is_booked_whatever_becomes_of_its_turn(tmp_path: Path) -> None:
+    """Closed by another Tern, or given up: the calls that were finished stay in usage, spend and the daily ledger."""
+    dies(tmp_path, 6, "k")
+    async with crashing_desk.open_desk(tmp_path) as app:
+        await app.execute("Find y.", thread="t")
+        first, second = (await app.threads.get("t")).terns
+        assert first.status is TernStatus.CANCELLED
+        assert [record.purpose for record in first.usage].count("tool") == 2
+        assert len(first.usage) == 5
+        assert len(second.usage) == 6
+        assert await app.threads.check() == ()
