@@ -12,6 +12,7 @@ import pytest
 from agboss_memory.errors import StoreError, StoreLockedError
 from agboss_memory.stores import SqliteStore, StepWrite, TernPage
 from agboss_memory.stores.contract import Admitted
+from agboss_memory.stores.sqlite.faults import store_fault
 from agboss_memory.testing.store_recovery import step
 from agboss_memory.testing.store_requests import (
     WIDE,
@@ -165,3 +166,13 @@ async def test_b063_first_uses_at_once_make_one_thread(tmp_path: Path) -> None:
     tickets = [answer.ticket for answer in answers if answer.ticket]
     assert tickets == sorted(tickets)
     await store.close()
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL])
+def test_every_way_of_being_locked_may_be_tried_again(tmp_path: Path, code: int) -> None:
+    """A process that was stopped while it repairs the log file shows as ``locking protocol``."""
+    error = sqlite3.OperationalError("locking protocol")
+    error.sqlite_errorcode = code
+    fault = store_fault(error, tmp_path / "log.db")
+    assert isinstance(fault, StoreLockedError)
+    assert fault.code == "store.locked"
