@@ -106,6 +106,7 @@ async def build_context(request: ContextRequest) -> BuiltContext:
         fixed=(system if exact else whole, *schemas),
         budget=_budget(request),
         tern=request.tern if exact else 0,
+        complete=exact,
     )
     made = await _last_step(request, asked)
     if exact:  # summaries may have gone for the rest to fit

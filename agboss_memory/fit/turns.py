@@ -30,6 +30,7 @@ class FitRequest(Record):
         budget: Window, reply reserve and counter.
         tern: Number of the Tern. A view with messages of this Tern is the whole request; to any other the task and what
             the loop added are appended.
+        complete: The messages of the view are the whole request in any case.
     """
 
     agent: str
@@ -40,6 +41,7 @@ class FitRequest(Record):
     fixed: tuple[str, ...] = ()
     budget: Budget
     tern: int = 0
+    complete: bool = False
 
 
 class Fitted(Record):
@@ -97,8 +99,7 @@ def fit(request: FitRequest) -> Fitted:
 
 
 def _fit_exact(request: FitRequest, messages: tuple[Message, ...]) -> Fitted:
-    asked = bool(request.task or request.results or request.added)
-    if asked and not any(message.tern == request.tern for message in messages):
+    if not request.complete and not any(message.tern == request.tern for message in messages):
         task = user_message(MemoryView(recalled=request.view.recalled), request.task, request.results)
         messages += tuple(replace(message, tern=request.tern) for message in (task, *request.added))
     view = replace(request.view, messages=messages)
