@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from starlette.applications import Starlette
-from starlette.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from agboss.admin import agents, login, memory, threads
@@ -28,8 +29,12 @@ def add_admin(server: Starlette) -> Starlette:
     admin = Admin(service=service, sessions=Sessions(service.settings.owners), templates=environment())
     server.router.routes.extend(
         [
-            Route(ROOT, lambda _: RedirectResponse(f"{ROOT}/", 307)),
+            Route(ROOT, _to_slash),
             Mount(ROOT, routes=[page.route(admin) for page in PAGES]),
         ]
     )
     return server
+
+
+async def _to_slash(_: Request) -> Response:
+    return RedirectResponse(f"{ROOT}/", 307)
