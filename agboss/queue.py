@@ -50,9 +50,11 @@ class ThreadQueue:
             raise _busy(key, 0)
         line.users += 1
         try:
-            # Whoever is not alone may have to wait, also when the lock is free at this moment.
-            async with asyncio.timeout(wait if line.users > 1 else None):
+            if line.users == 1:
                 await line.lock.acquire()
+            else:  # whoever is not alone may have to wait, also when the lock is free at this moment
+                async with asyncio.timeout(wait):
+                    await line.lock.acquire()
         except TimeoutError:
             self._forget(key, line)
             raise _busy(key, wait) from None

@@ -64,8 +64,9 @@ class AppMemory:
             owner: Who asks.
 
         Raises:
-            InvalidInputError: Also for a Tern or call that never was.
-            Further errors as ``view``.
+            InvalidInputError: The agent is unknown or not named, or the Tern or call never was.
+            UnknownThreadError: No such thread, or one of another owner.
+            StrategyError: The agent's strategy failed.
         """
         runtime = await self._lifecycle.runtime()
         plan = self._agent(runtime, agent)

@@ -9,7 +9,7 @@ from time import perf_counter
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agboss.server.limits import RateLimit
@@ -70,6 +70,8 @@ class Guard:
                 await self._app(scope, self._bounded(receive), answer)
             except ServerError as error:
                 await problem_response(error)(scope, receive, answer)
+            except ClientDisconnect:  # in the middle of its body
+                return
             except Exception as error:
                 response = problem_response(unexpected(error))
                 if answer.status:  # too late to say it

@@ -11,7 +11,7 @@ from agboss.errors import AgbossError
 from agboss.events import Answered, Ended, RunEvent, TernStarted, TextDelta
 from agboss.run import RunResult
 from agboss.server.problems import Problem, problem_of
-from agboss.server.wire import camel
+from agboss.server.wire import camel, camel_keys
 from agboss_memory.records import Record
 
 MOST_EVENTS = 5_000
@@ -134,7 +134,8 @@ class TernLog:
 
     def _add(self, kind: str, value: RunEvent | Problem, text: str = "") -> None:
         self._last += 1
-        data = to_json(camel(value), fallback=str, inf_nan_mode="null").decode()
+        told = camel(value) if isinstance(value, Problem) else camel_keys(value.model_dump(mode="json"))
+        data = to_json(told, fallback=str, inf_nan_mode="null").decode()
         self._events.append(LoggedEvent(number=self._last, type=kind, data=data, text=text, source=value))
         self._characters += len(data)
         while len(self._events) > MOST_EVENTS or (self._characters > MOST_CHARACTERS and len(self._events) > 1):

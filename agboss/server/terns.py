@@ -49,7 +49,8 @@ class NewTern(WireModel):
         metadata: JSON values to keep with the Tern.
         timeout: Seconds from admission to answer; null = no bound.
         attachments: Files that come with the task.
-        detach: Let the Tern end when the client vanishes; else it is cancelled then.
+        detach: Let the Tern end when the client vanishes; else it is cancelled then. A request with an
+            ``Idempotency-Key`` that wants the whole result is detached anyway.
     """
 
     input: str | dict[str, Any]
@@ -71,6 +72,8 @@ async def run(call: Call) -> Response:
     thread, served = call.path("thread"), call.service.served
     asked = await call.model(NewTern)
     place = await served.place(thread, call.text("agent"), call.owner)
+    streams = STREAM in call.request.headers.get("accept", "")
+    key = call.request.headers.get("idempotency-key")
     order = Order(
         opening=lambda: served.app(place.workflow),
         workflow=place.workflow,
@@ -78,18 +81,18 @@ async def run(call: Call) -> Response:
         input=asked.input,
         thread=thread,
         owner=call.owner,
-        idempotency_key=call.request.headers.get("idempotency-key"),
+        idempotency_key=key,
         metadata=asked.metadata,
         timeout=asked.timeout,
         attachments=tuple(
             Attachment.from_bytes(one.data, name=one.name, media_type=one.media_type) for one in asked.attachments
         ),
-        detached=asked.detach,
+        detached=asked.detach or (key is not None and not streams),  # who sends a key comes again for the result
     )
     log = await unless_gone(call.request.receive, call.service.runs.start(order))
     if log is None:
         return Response(status_code=GONE)
-    if STREAM in call.request.headers.get("accept", ""):
+    if streams:
         return EventStream(log)
     if not await until_ended(log, call.request.receive):
         return Response(status_code=GONE)

@@ -20,7 +20,7 @@ def camel(value: Any) -> Any:
     if isinstance(value, Struct):
         return {wire: camel(getattr(value, name)) for name, wire in _names(type(value))}
     if isinstance(value, BaseModel):
-        return camel_keys(value.model_dump(mode="json"))
+        return value.model_dump(mode="json")  # names that the user gave
     if isinstance(value, Mapping):
         return {key: camel(item) for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
@@ -31,7 +31,7 @@ def camel(value: Any) -> Any:
 
 
 def camel_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of one object with camelCase names."""
+    """One object with its names in camelCase."""
     return {to_camel(key): camel(item) for key, item in value.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,20 @@ from asgi import Streamed, client, events
 from desks import Gate, Helper, Models, desk, sum_up, yes
 from pydantic import BaseModel
 
-from agboss import AnswerFinish, App, Start, TernStatus, chain, create_app, workflow, workflow_start
+from agboss import (
+    AnswerFinish,
+    App,
+    Finish,
+    Start,
+    TaskStart,
+    TernStatus,
+    agent,
+    chain,
+    create_app,
+    workflow,
+    workflow_finish,
+    workflow_start,
+)
 from agboss.models import ModelRequest
 from agboss.server import log as server_log
 from agboss.server import make_server
@@ -209,6 +223,72 @@ async def test_a_detached_tern_goes_on_and_can_be_listened_to_again() -> None:
             gate.open.set()
             assert "Through the gate." in await again.rest()
             assert await status_of(served, thread) == [TernStatus.ANSWERED]
+
+
+async def test_a_client_with_a_key_comes_again_for_the_result() -> None:
+    gate = Gate()
+    async with app(gate) as served:
+        server = make_server(served)
+        async with client(server) as http:
+            thread = await new_thread(http)
+            path = f"/threads/{thread}/terns"
+            lost = Streamed(server, "POST", path, {"input": "Hello."}, idempotency_key="k1")
+            await gate.reached.wait()
+            await lost.vanish()
+            gate.open.set()
+            again = await http.post(path, json={"input": "Hello."}, headers={"Idempotency-Key": "k1"})
+            assert (again.status_code, again.json()["tern"]) == (200, 1)
+            assert await status_of(served, thread) == [TernStatus.ANSWERED]
+
+
+async def test_names_that_the_user_gave_are_left_alone() -> None:
+    class Weather(BaseModel):
+        air_pressure: int
+
+    @workflow_finish(name="weather", output=Weather)
+    class Report(Finish[Weather]): ...
+
+    @agent(name="watcher", model="openai:gpt-5-mini", prompt="x", output=Weather)
+    class Watcher: ...
+
+    @workflow(name="weather-desk", flow=chain(TaskStart, Watcher, Report))
+    class WeatherDesk: ...
+
+    async def measure(_: ModelRequest) -> str:
+        return '{"air_pressure": 1013}'
+
+    async with create_app(WeatherDesk, store="memory://", models=Models(measure, sum_up)) as served:
+        async with client(make_server(served)) as http:
+            thread = await new_thread(http)
+            body = {"input": "Hello.", "metadata": {"my_key": {"inner_key": 1}}}
+            done = (await http.post(f"/threads/{thread}/terns", json=body)).json()
+            assert done["output"] == {"air_pressure": 1013}
+            (tern,) = (await http.get(f"/threads/{thread}")).json()["terns"]
+            assert json.loads(tern["metadata"]) == body["metadata"]
+
+
+async def test_a_client_that_vanishes_within_its_body_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    async with app() as served:
+        server = make_server(served)
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/threads",
+            "raw_path": b"/threads",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost")],
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"}
+
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await server(scope, receive, send)
+    assert (sent, caplog.records) == ([], [])
 
 
 async def test_of_two_listeners_the_last_one_takes_the_tern_along() -> None:

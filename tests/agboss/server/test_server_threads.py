@@ -50,6 +50,23 @@ async def test_a_thread_from_its_making_to_its_end() -> None:
         assert (await http.get(f"/threads/{thread}")).status_code == 404
 
 
+async def test_m161_what_belongs_to_a_deleted_thread_is_gone_and_others_are_untouched() -> None:
+    async with app() as served, client(make_server(served)) as http:
+        gone, kept = [(await http.post("/threads")).json()["id"] for _ in range(2)]
+        for thread in (gone, kept):
+            for number in (1, 2):
+                await http.post(f"/threads/{thread}/terns", json={"input": f"task {number}."})
+        before = (await http.get(f"/threads/{kept}/export")).content
+        assert (await http.delete(f"/threads/{gone}")).status_code == 204
+        for path in ("", "/export", "/memory", "/terns/1/events"):
+            assert (await http.get(f"/threads/{gone}{path}")).status_code == 404
+        assert (await http.delete(f"/threads/{gone}")).status_code == 404
+        assert (await http.get(f"/threads/{kept}/export")).content == before
+        await served.execute("task 1.", thread=gone, create_thread=True)
+        rows = (await http.get(f"/threads/{gone}/memory")).json()["messages"]
+        assert [row["firstTern"] for row in rows if row["firstTern"]] == [1]
+
+
 async def test_an_export_can_be_taken_in_again() -> None:
     async with app() as served, client(make_server(served)) as http:
         thread = (await http.post("/threads")).json()["id"]
