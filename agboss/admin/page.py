@@ -135,6 +135,7 @@ class Page(Record):
             if request.cookies.get(COOKIE) != visit.session:
                 response.set_cookie(COOKIE, visit.session, path=ROOT, httponly=True, samesite="strict")
             response.headers["Content-Security-Policy"] = _POLICY
+            response.headers["Referrer-Policy"] = "same-origin"  # with no-referrer a form's Origin is null
             return response
 
         return Route(self.path, answer, methods=[self.method])

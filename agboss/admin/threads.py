@@ -7,9 +7,9 @@ from starlette.responses import Response
 from agboss.admin.memory import memory_pane
 from agboss.admin.page import Page, Visit
 from agboss.app import App
-from agboss.errors import InvalidInputError, UnknownThreadError
+from agboss.errors import AgbossError, InvalidInputError, UnknownThreadError
 from agboss.server.endpoint import whole
-from agboss.server.problems import ServerError
+from agboss.server.problems import Problem, ServerError, problem_of
 from agboss_memory.messages import Tern
 from agboss_memory.records import Record
 from agboss_memory.stores.contract import ThreadInfo
@@ -48,21 +48,26 @@ async def show_list(visit: Visit) -> Response:
     names = visit.served.names()
     workflow = visit.call.text("agent") or (names[0] if names else "")
     asked, after = (visit.call.text("q") or "").strip(), visit.call.text("after")
-    if workflow not in names:
-        return visit.render(
-            "threads.html", names=names, workflow=workflow, asked=asked, rows=(), following=None, first=True
-        )
-    async with visit.served.app(workflow) as app:
-        found = await _found(visit, app, asked, after)
-        rows = [Glance(info=info, newest=await _newest(app, info)) for info in found[:THREADS]]
-    following = found[THREADS - 1].id if len(found) > THREADS else None
+    rows: list[Glance] = []
+    following: str | None = None
+    problem: Problem | None = None
+    if workflow in names:
+        try:
+            async with visit.served.app(workflow) as app:
+                found = await _found(visit, app, asked, after)
+                rows = [Glance(info=info, newest=await _newest(app, info)) for info in found[:THREADS]]
+            following = found[THREADS - 1].id if len(found) > THREADS else None
+        except AgbossError as error:  # an agent that does not work hides no other
+            problem = problem_of(error)
     return visit.render(
         "threads.html",
+        200 if problem is None else problem.status,
         names=names,
         workflow=workflow,
         asked=asked,
         rows=rows,
         following=following,
+        problem=problem,
         first=after is None,
         glance=GLANCE,
     )
