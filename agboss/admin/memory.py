@@ -180,9 +180,16 @@ async def _piece(visit: Visit, app: App, memory: WorkingMemory, number: int) -> 
     stored = await (_message if messages else _tern)(visit, app, memory, number)
     if row is None and stored is None:
         return None
-    reason = next((one.reason for one in memory.left_out if one.first <= number <= one.last), "")
-    title = f"{'Message' if messages else 'Turn'} {number}"
-    return Piece(title=title, row=row, stored=stored, reason="" if row is not None else reason or "not in the view")
+    reason = "" if row is not None else await _absence(visit, app, memory, number)
+    return Piece(title=f"{'Message' if messages else 'Turn'} {number}", row=row, stored=stored, reason=reason)
+
+
+async def _absence(visit: Visit, app: App, memory: WorkingMemory, number: int) -> str:
+    """Why no row of the view shows a number."""
+    for one in await app.memory.summaries(memory.thread, memory.agent, owner=visit.owner):
+        if one.first <= number <= one.last:
+            return f"the summary of {one.first} to {one.last} stands for it"
+    return next((one.reason for one in memory.left_out if one.first <= number <= one.last), "not in the view")
 
 
 async def _message(visit: Visit, app: App, memory: WorkingMemory, number: int) -> str | None:

@@ -46,7 +46,7 @@ async def test_m155_system_prompt_and_message_are_shown_and_an_unknown_number_is
         await talk(app, 4)
         assert "Be brief." in await whole(pages, "-1")
         page = await whole(pages, "5")
-        assert ("Message 5" in page, "task 3." in page, "left out" in page) == (True, True, True)
+        assert ("Message 5" in page, "task 3." in page, "not shown" in page) == (True, True, True)
         assert "task 4." in await whole(pages, "7")
         for missing in ("999", "0", "-100", "-7", "x", "", "9" * 40, "1.5", "<b>"):
             page = await whole(pages, missing)
@@ -102,6 +102,8 @@ async def test_compact_undo_and_compact_again(
         page = await pages.send("/admin/threads/t/compact", {"agent": "helper"})
         assert "Compacted: 1 new summaries" in page
         assert "Ada &lt;b&gt;said&lt;/b&gt; it." in page
+        assert "stands for it" in await whole(pages, "1")
+        await pages.open("/admin/threads/t")
         (summary,) = await app.memory.summaries("t")
         page = await pages.send("/admin/threads/t/undo", {"agent": "helper", "summary": str(summary.id)})
         assert ("are seen again" in page, ">retired<" in page) == (True, True)
