@@ -7,6 +7,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 TEST_TIMEOUT ?= 60
+KILLS ?= 1000
 
 .PHONY: demo test test-e2e crash lint docs clean
 
@@ -45,8 +46,9 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/deptry .
 
-# Large property profiles; minutes, not seconds.
+# A thousand kills of real processes, then large property profiles; minutes, not seconds.
 crash: $(VENV)/dev.stamp
+	AGBOSS_KILLS=$(KILLS) $(BIN)/python -m pytest -p no:xdist -s tests/crash
 	HYPOTHESIS_PROFILE=crash $(BIN)/python -m pytest --timeout 1800 $(PYTEST_ARGS) tests/conformance/promises tests/agboss_memory
 
 docs: $(VENV)/docs.stamp

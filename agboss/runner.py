@@ -135,7 +135,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
         metadata=request.metadata,
         started_at=now if resume is None else resume.tern.started_at,
         window=result.window,
-        meter=Meter(plan.limits, plan.cost_of),
+        meter=Meter(plan.limits, plan.cost_of, resumes=admitted.resumes),
         journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, steps),
         emit=request.emit,
         attachments=attachments,

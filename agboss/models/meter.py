@@ -46,10 +46,17 @@ class Meter:
         cost_of: Prices a call.
         warn: Receives one-line warnings.
         prefix: Begins every booking key; for work that is booked on a Tern by somebody else than its run.
+        resumes: How often the Tern was taken over. The calls of memory are in no journal: what an earlier run of the Tern
+            paid for is not paid again, so that the next one must not have its key.
     """
 
     def __init__(
-        self, limits: Limits | None, cost_of: CostOf, warn: Callable[[str], None] = logger.warning, prefix: str = ""
+        self,
+        limits: Limits | None,
+        cost_of: CostOf,
+        warn: Callable[[str], None] = logger.warning,
+        prefix: str = "",
+        resumes: int = 0,
     ) -> None:
         self._limits = limits
         self._run = limits.per_run if limits is not None else None
@@ -58,6 +65,7 @@ class Meter:
         self._cost_of = cost_of
         self.warn = warn
         self._prefix = prefix
+        self._later = f".run{resumes + 1}" if resumes else ""
         self._keys: dict[str, int] = {}
         self._tally = _Tally()
         self._unknown: set[str] = set()
@@ -112,7 +120,8 @@ class Meter:
         """Make one model call. Raises LimitExceededError before it when a bound is reached."""
         self.check_model(request.caller)
         self._tally.model_calls += 1
-        key = self._key(f"{node}.model")
+        journaled = request.purpose in ("answer", "route")
+        key = self._key(f"{node}.model" if journaled else f"{node}.model{self._later}")
         reply = await model.generate(request)
         if not isinstance(reply, ModelReply):
             raise ModelError(
@@ -132,7 +141,7 @@ class Meter:
     def book_update(self, strategy: str, records: tuple[UsageRecord, ...]) -> None:
         """Book what a strategy reports of its own."""
         for record in records:
-            self._book(self._key(f"{strategy}.memory"), record)
+            self._book(self._key(f"{strategy}.memory{self._later}"), record)
 
     def book_tool(self, tool: str, usd: Decimal, what: str) -> None:
         """Book money that a tool reports."""

@@ -56,6 +56,8 @@ def plan(connection: sqlite3.Connection, key: int, planned: Iterable[Block]) -> 
     for block in planned:
         state = "due" if terns.all_finished(connection, key, block.first, block.last) else "open"
         connection.execute(PLAN, _row(key, block, state))
+        if state == "due":
+            terns.memory_owed(connection, key, block.last)
 
 
 def complete(connection: sqlite3.Connection, key: int, number: int) -> tuple[Block, ...]:
@@ -66,6 +68,7 @@ def complete(connection: sqlite3.Connection, key: int, number: int) -> tuple[Blo
             found.append(block)
         elif block.first <= number <= block.last and terns.all_finished(connection, key, block.first, block.last):
             connection.execute(SET_DUE, (key, block.last))
+            terns.memory_owed(connection, key, block.last)
             found.append(replace(block, state="due"))
     return tuple(found)
 

@@ -46,6 +46,7 @@ _KINDS: dict[int, _Kind] = {
     sqlite3.SQLITE_PERM: _READ_ONLY,
 }
 _KINDS[sqlite3.SQLITE_LOCKED] = _KINDS[sqlite3.SQLITE_BUSY]
+_KINDS[sqlite3.SQLITE_PROTOCOL] = _KINDS[sqlite3.SQLITE_BUSY]  # a stopped process holds the locks of the log file
 
 
 def _unwritable(path: Path) -> bool:

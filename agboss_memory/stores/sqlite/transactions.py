@@ -55,7 +55,7 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     blocks.plan(connection, key, request.blocks)
     work.owe(connection, key, number, request.strategies)
     due = blocks.complete(connection, key, number)
-    if request.strategies or any(block.last == number for block in due):
+    if request.strategies:
         terns.memory_owed(connection, key, number)
     return Committed(version=version, due=due)
 

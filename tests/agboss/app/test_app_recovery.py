@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
+import crash_desk
 import crashing_desk
 import pytest
 
 from agboss import TernCancelledError, agent, create_app
+from agboss.errors import LeaseLostError
 from agboss.testing import MakeApp, MockLlm
 from agboss_memory import TernStatus
+from agboss_memory.stores import release_holder
 
 CALLS = ["finder-0", "tool-c0", "finder-1", "tool-c1", "finder-2", "action", "writer-0"]
 
@@ -110,3 +115,54 @@ async def test_a_stranger_cannot_interrupt(agboss_app: MakeApp, mock_llm: MockLl
         await app.execute("one", thread="t", create_thread=True, owner="ada")
         with pytest.raises(ThreadOwnerError):
             await app.execute("two", thread="t", owner="bob")
+
+
+async def test_what_memory_paid_in_both_runs_of_a_tern_is_booked(tmp_path: Path) -> None:
+    """A summary that was written before the process went is paid, and so is the next one of the same Tern."""
+    entered = asyncio.Event()
+    compacted: list[str] = []
+
+    class Stuck(crash_desk.Stub):
+        async def generate(self, request: crashing_desk.ModelRequest) -> crashing_desk.ModelReply:
+            if request.purpose == "compaction" and request.caller == "keeper":
+                compacted.append(request.caller)
+            if request.purpose == "answer" and request.caller == "finder":
+                compacted.clear()
+            if request.purpose == "answer" and request.caller == "keeper" and compacted:
+                entered.set()
+                await asyncio.Event().wait()
+            return await super().generate(request)
+
+    class Talkative(crash_desk.Stub):
+        async def generate(self, request: crashing_desk.ModelRequest) -> crashing_desk.ModelReply:
+            reply = await super().generate(request)
+            long = request.purpose == "answer" and request.caller == "keeper"
+            return crashing_desk.ModelReply(text="and so on " * 300, usage=reply.usage) if long else reply
+
+    url = f"sqlite:///{tmp_path}/x.db?synchronous=NORMAL"
+    stuck = create_app(crash_desk.CrashDesk, store=url, models={"ollama:stub": Stuck()})
+    tasks: list[asyncio.Task[object]] = []
+    waiting = asyncio.create_task(entered.wait())
+    while not entered.is_set():
+        asked = f"Keep [t0/{len(tasks) + 1}]"
+        tasks.append(asyncio.create_task(stuck.execute(asked, thread="t0", create_thread=True)))
+        await asyncio.wait((tasks[-1], waiting), return_when=asyncio.FIRST_COMPLETED)
+    number = len(tasks)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        (holder,) = connection.execute("SELECT holder FROM threads").fetchone()
+    release_holder(holder)  # as if its process were gone
+    async with create_app(crash_desk.CrashDesk, store=url, models={"ollama:stub": Talkative()}) as app:
+        (result,) = await app.recover()
+        assert result.tern == number
+        export = await app.threads.export("t0")
+        made = [item for item in export.summaries if item.agent == "keeper"]
+        paid = [
+            u for tern in export.thread.terns for u in tern.usage if (u.caller, u.purpose) == ("keeper", "compaction")
+        ]
+        assert len(paid) == len(made)
+        assert sum(tern.number == number for tern in export.thread.terns) == 1
+        assert await app.threads.check() == ()
+    tasks[-1].cancel()
+    with pytest.raises(LeaseLostError):
+        await tasks[-1]
+    await stuck.aclose()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agboss_memory.stores import MemoryStore, SqliteStore, TernPage
+from agboss_memory.stores import MemoryStore, SqliteStore, SummaryWrite, TernPage
 from agboss_memory.testing.store_attachments import CAT, NOTE, tern_with
 from agboss_memory.testing.store_copies import eventful
-from agboss_memory.testing.store_requests import run_terns
+from agboss_memory.testing.store_requests import admission, ending, later, pair, run_tern, run_terns, summary
 
 FAULTS = {
     "check.tern-gap": "UPDATE messages SET text_ref = 0, content = 'x' WHERE thread_key = 2; "
@@ -159,3 +159,30 @@ async def test_the_memory_store_finds_its_own_faults() -> None:
     thread = store._by_key[key]  # pyright: ignore[reportPrivateUsage]
     thread._sums["desk"][0] += 1  # pyright: ignore[reportPrivateUsage]
     assert [item.code for item in await store.check()] == ["check.sums"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_b069_a_closed_tern_that_completes_its_block_leaves_a_sound_file(tmp_path: Path, kind: str) -> None:
+    """Found by killing: the next Tern closes what a dead process left, and the block of that one becomes due."""
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "log.db", synchronous="NORMAL")
+    await store.open()
+    await run_tern(store, commit={"blocks": pair(1, 2)})
+    await store.admit(admission("dies", holder="dead", now=later(1)))
+    following = await store.admit(admission("next", holder="two", now=later(30)))
+    assert following.closed == (2,)
+    assert [(block.first, block.last) for block in await store.blocks(following.key, ("due",), 9)] == [(1, 2)]
+    assert await store.check() == ()
+    await store.write_summary(SummaryWrite(key=following.key, tern=3, summary=summary(1, 2), now=later(31)))
+    await store.commit(ending(following, task="next", now=later(32)))
+    assert await store.check() == ()
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_blocks_that_a_late_plan_makes_due_leave_a_sound_file(tmp_path: Path, kind: str) -> None:
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "log.db", synchronous="NORMAL")
+    await store.open()
+    await run_terns(store, 4)
+    await run_tern(store, commit={"blocks": (*pair(1, 2), *pair(3, 4), *pair(5, 6))})
+    assert await store.check() == ()
+    await store.close()
