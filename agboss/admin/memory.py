@@ -44,8 +44,10 @@ class Piece(Record):
 async def memory_pane(visit: Visit, app: App, thread: str, agent: str | None) -> dict[str, Any]:
     """What ``memory.html`` shows: the view of an agent; a view that fails is told and the page goes on."""
     names = [one.name for one in await app.agents()]
-    chosen = agent if agent is not None else names[0]
+    chosen = agent if agent is not None else next(iter(names), None)
     pane: dict[str, Any] = {"agents": names, "agent": chosen, "memory": None, "problem": None, "summaries": ()}
+    if chosen is None:  # a workflow of actions alone
+        return pane
     try:
         memory = await app.memory.view(thread, chosen, owner=visit.owner)
         summaries = await app.memory.summaries(thread, chosen, owner=visit.owner, all_states=True)
@@ -144,14 +146,14 @@ async def show(visit: Visit) -> Response:
     place = await visit.served.place(thread, visit.call.text("agent"), visit.owner)
     async with visit.served.app(place.workflow) as app:
         names = [one.name for one in await app.agents()]
-        agent = place.agent if place.agent is not None else names[0]
+        agent = place.agent if place.agent is not None else next(iter(names), None)
         memory = await app.memory.view(thread, agent, owner=visit.owner)
         number = _number(asked)
         piece = None if number is None else await _piece(visit, app, memory, number)
     if visit.call.text("download") is not None and piece is not None:
         return _download(piece, asked)
     return visit.render(
-        "piece.html", thread=thread, agent=agent, agents=names, memory=memory, asked=asked, number=number, piece=piece
+        "piece.html", thread=thread, agent=memory.agent, memory=memory, asked=asked, number=number, piece=piece
     )
 
 

@@ -61,8 +61,16 @@ async def tab(**options: Any) -> AsyncGenerator[Any]:
         chromium = await tool.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = await (await chromium.new_context(**options)).new_page()
         faults: list[str] = []
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: faults.append(said.text) if "Security Policy" in said.text else None)
+
+        def hear(said: Any) -> None:
+            if "Security Policy" in said.text:
+                faults.append(said.text)
+
+        def fail(error: Any) -> None:
+            faults.append(str(error))
+
+        page.on("console", hear)
+        page.on("pageerror", fail)
         try:
             yield page
         finally:

@@ -7,7 +7,7 @@ from typing import Any
 from browsing import Browser, browser
 from desks import Gate, Models, desk, sum_up, talk, yes
 
-from agboss import AnswerFinish, ModelSpec, TaskStart, agent, chain, create_app, tool, workflow
+from agboss import ActionContext, AnswerFinish, ModelSpec, TaskStart, action, agent, chain, create_app, tool, workflow
 from agboss.admin import add_admin
 from agboss.models import ModelRequest
 from agboss.server import make_server
@@ -162,6 +162,25 @@ async def test_what_if_stands_beside_today_and_changes_nothing(agboss_app: MakeA
         page = await pages.send("/admin/threads/t/what-if", {"config": '{"kind": "windowed",\r\n "size": 2}'})
         assert (pages.status, "Line 2, column 2" in page) == (400, True)
         assert await app.memory.view("t") == before
+
+
+async def test_a_workflow_without_agents_has_pages_too() -> None:
+    @action(name="waiter")
+    class Waiter:
+        async def run(self, ctx: ActionContext) -> str:
+            return "Served."
+
+    @workflow(name="inn", flow=[chain(TaskStart, Waiter, AnswerFinish)])
+    class Inn: ...
+
+    async with create_app(Inn, store="memory://", models=Models(yes, sum_up)) as app:
+        async with browser(add_admin(make_server(app))) as pages:
+            await talk(app, 1)
+            page = await pages.open("/admin/threads/t")
+            assert (pages.status, "No agent works here." in page, "Served." in page) == (200, True, True)
+            await whole(pages, "1")
+            assert pages.status == 400
+            assert "No agents are served." in await pages.open("/admin/agents")
 
 
 async def test_each_agent_has_its_own_view() -> None:

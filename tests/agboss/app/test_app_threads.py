@@ -221,9 +221,9 @@ async def test_terns_come_in_pages_oldest_first(agboss_app: MakeApp, mock_llm: M
 
         assert (await page(), await page(4), await page(2), await page(1)) == ([4, 5], [2, 3], [1], [])
         assert await page(99, 100) == [1, 2, 3, 4, 5]
-        for wrong in ({"before": 0}, {"limit": 0}):
-            with pytest.raises(InvalidInputError, match="use a whole number"):
-                await app.threads.terns("t", **wrong)
+        for before, limit in ((0, 1), (None, 0)):
+            with pytest.raises(InvalidInputError, match=r"threads\.bad-count"):
+                await app.threads.terns("t", before=before, limit=limit)
         for thread, owner in (("nobody", None), ("t", "bob")):
             with pytest.raises(UnknownThreadError):
                 await app.threads.terns(thread, owner=owner)
