@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n auto
 TEST_TIMEOUT ?= 60
 KILLS ?= 1000
 
-.PHONY: demo test crash lint docs clean
+.PHONY: demo test test-e2e crash lint docs clean
 
 $(VENV)/demo.stamp: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make demo PYTHON=/path/to/python" >&2; exit 1; }
@@ -34,6 +34,10 @@ demo: $(VENV)/demo.stamp
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest --timeout $(TEST_TIMEOUT) $(PYTEST_ARGS)
+
+# The admin pages in a real browser; skipped where Chromium is not installed.
+test-e2e: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest --timeout 120 tests/e2e
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -23,7 +23,7 @@ from agboss.units import new_id
 from agboss_memory.compaction import PER_TERN, plan_blocks
 from agboss_memory.config import AnyMemoryConfig, parse_memory_config
 from agboss_memory.contract import CompressReport, MemoryContext, utc_now
-from agboss_memory.messages import Block, Summary
+from agboss_memory.messages import Block, Message, Summary
 from agboss_memory.records import replace
 from agboss_memory.replay import WhatIf, what_if
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
@@ -235,6 +235,29 @@ class AppMemory:
         state = await self._state(runtime, thread, owner)
         return await runtime.store.summaries(state.key, _whose(self._reader(runtime, agent)), all_states=all_states)
 
+    async def message(
+        self, thread: str, number: int, agent: str | None = None, *, owner: str | None = None
+    ) -> Message | None:
+        """One message of an agent's conversation as it is stored, also one that the view leaves out.
+
+        Args:
+            thread: The thread.
+            number: Its number, from 1.
+            agent: Name of the agent; may be left out when there is one.
+            owner: Who asks.
+
+        Returns:
+            None when no message has the number.
+
+        Raises:
+            UnknownThreadError: No such thread, or one of another owner.
+            InvalidInputError: The agent is unknown, or there are several and none was named.
+        """
+        runtime = await self._lifecycle.runtime()
+        plan = self._agent(runtime, agent)
+        state = await self._state(runtime, thread, owner)
+        return await runtime.store.message(state.key, plan.name, number)
+
     async def tool_result(
         self, thread: str, message: str, agent: str | None = None, *, owner: str | None = None
     ) -> str:
@@ -250,14 +273,11 @@ class AppMemory:
             InvalidInputError: ``memory.no-such-result``: no tool result of that id in the agent's conversation.
             UnknownThreadError: No such thread, or one of another owner.
         """
-        runtime = await self._lifecycle.runtime()
-        plan = self._agent(runtime, agent)
-        state = await self._state(runtime, thread, owner)
         number = message.removeprefix("m-")
         known = number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER
-        found = await runtime.store.message(state.key, plan.name, int(number)) if known else None
+        found = await self.message(thread, int(number) if known else 0, agent, owner=owner)
         if found is None or found.role != "tool":
-            text = f"agent {plan.name!r} has no tool result {message!r:.80} in thread {thread!r}"
+            text = f"there is no tool result {message!r:.80} in thread {thread!r}"
             raise InvalidInputError("memory.no-such-result", text, "use the id from a shortened result, such as m-7")
         return found.content
 

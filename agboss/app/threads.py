@@ -127,6 +127,28 @@ class AppThreads:
         info = state.info
         return Thread(id=info.id, workflow=info.workflow, owner=info.owner, created_at=info.created_at, terns=terns)
 
+    async def terns(
+        self, thread: str, *, before: int | None = None, limit: int = 100, owner: str | None = None
+    ) -> tuple[Tern, ...]:
+        """A page of a thread's Terns, oldest first.
+
+        Args:
+            thread: The thread.
+            before: Only Terns with a smaller number, the newest of them; None = the newest of all.
+            limit: At most so many, 1 or more; default 100.
+            owner: Who asks.
+
+        Raises:
+            InvalidInputError: ``before`` or ``limit`` is below 1.
+            UnknownThreadError: No such thread, or one of another owner.
+        """
+        _check_count("limit", limit, least=1)
+        if before is not None:
+            _check_count("before", before, least=1)
+        store = (await self._lifecycle.runtime()).store
+        state = await store.thread(self._ref(thread, owner), WindowSpec())
+        return await store.terns(state.key, TernPage(before=before, limit=limit, newest=True))
+
     async def export(self, thread: str, *, owner: str | None = None) -> ThreadExport:
         """Everything stored of a thread, as of one moment; a Tern that is running is left out.
 

@@ -79,6 +79,7 @@ class WorkingMemory(Record):
         total_tokens: Text tokens of system text and rows, each counted once.
         token_counter_name: Name of the counter.
         context_window_tokens: The model's window in tokens, None when unknown.
+        reply_reserve_tokens: Tokens of the window that are kept free for the answer.
         warnings: What went wrong without stopping the view.
     """
 
@@ -93,6 +94,7 @@ class WorkingMemory(Record):
     total_tokens: int = 0
     token_counter_name: str = ""
     context_window_tokens: int | None = None
+    reply_reserve_tokens: int = 0
     warnings: tuple[str, ...] = ()
 
 
@@ -120,6 +122,7 @@ async def working_memory(
         total_tokens=system + sum(counts),
         token_counter_name=counter.name,
         context_window_tokens=agent.model.window,
+        reply_reserve_tokens=agent.reply_reserve,
         warnings=built.view.warnings,
     )
 
@@ -150,6 +153,7 @@ async def _window_memory(
         total_tokens=told.total_tokens,
         token_counter_name=told.counter,
         context_window_tokens=agent.model.window,
+        reply_reserve_tokens=agent.reply_reserve,
         warnings=told.warnings,
     )
 

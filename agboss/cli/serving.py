@@ -34,13 +34,15 @@ async def serve(
     tools: Annotated[
         str | None, typer.Option("--tools", metavar="MODULE", help="Module with the tools that definitions name.")
     ] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="Pages under /admin that show and steer memory.")] = False,
 ) -> None:
     """Serve a workflow over HTTP until Ctrl-C. Tokens come from AGBOSS_TOKENS, as owner=token,owner=token."""
     try:
-        from agboss.server import make_server, run_server  # an extra of its own
+        from agboss.admin import add_admin  # an extra of its own
+        from agboss.server import make_server, run_server
         from agboss.server.settings import LOOPBACK_HOSTS, check_address, is_loopback, parse_tokens
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("jinja2", "starlette", "uvicorn"):
             raise
         text = f"serving needs {error.name}"
         raise MissingExtraError("extra.missing", text, "pip install 'agboss[server]'") from error
@@ -49,12 +51,14 @@ async def serve(
     names = (*LOOPBACK_HOSTS, host) if is_loopback(host) else ("*",)  # elsewhere the token is what protects
     target = _target(session, definitions, tools)
     server = make_server(target, tokens=tokens, allowed_hosts=names, rate_limit=rate_limit, grace=grace)
+    if admin:
+        add_admin(server)
 
     def started(url: str) -> None:
         if session.out.as_json:
             session.out.document({"url": url})
         else:
-            session.out.line(f"serving {_name(target)} on {url}")
+            session.out.line(f"serving {_name(target)} on {url}" + (f", pages on {url}/admin/" if admin else ""))
 
     await run_server(server, host=host, port=port, started=started)
 

@@ -23,6 +23,9 @@ OWNER = "agboss.owner"
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no token: they tell nothing about anybody."""
 
+OWN_LOGIN = "/admin"
+"""Below this path a browser, which sends no header, logs in by a form; see ``agboss.admin``."""
+
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -95,7 +98,7 @@ class Guard:
                 status=429,
                 headers={"Retry-After": str(math.ceil(wait))},
             )
-        if owner is None and self._settings.owners and scope["path"] not in OPEN_PATHS:
+        if owner is None and self._settings.owners and not _open(scope["path"]):
             raise ServerError(
                 "server.unauthorized",
                 "a valid token is needed",
@@ -148,6 +151,10 @@ class Guard:
             if hmac.compare_digest(known, given):
                 found = owner
         return found if scheme.lower() == "bearer" else None
+
+
+def _open(path: str) -> bool:
+    return path in OPEN_PATHS or path == OWN_LOGIN or path.startswith(f"{OWN_LOGIN}/")
 
 
 def routable(scope: Scope) -> None:

@@ -23,6 +23,9 @@ NOT_CODES = {"openrouter.ai", "typesafe.ai", "ollama.com", "pyproject.toml", "ht
 BUILT = {f"limit.{scope}-{name.replace('_', '-')}" for scope in ("run", "day") for name in RunLimits.model_fields}
 """Codes that the source puts together: ``agboss.models.meter``."""
 
+FILES = (".html", ".css", ".js")
+"""Endings of names of files, which look like codes too."""
+
 
 def documented() -> dict[str, object]:
     """Every object that a reference page shows, by the name under which it is shown."""
@@ -74,7 +77,10 @@ def codes(path: Path) -> Iterator[str]:
     yield from (
         text
         for text in strings(path)
-        if _CODE.fullmatch(text) and text not in NOT_CODES and not text.startswith("agboss.")
+        if _CODE.fullmatch(text)
+        and text not in NOT_CODES
+        and not text.startswith("agboss.")
+        and not text.endswith(FILES)
     )
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "_error":

@@ -208,3 +208,22 @@ async def test_a_thread_of_another_workflow_is_not_imported(agboss_app: MakeApp,
             with pytest.raises(InvalidInputError) as caught:
                 await app.threads.import_([wrong, *lines[1:]])
             assert caught.value.code == code
+
+
+async def test_terns_come_in_pages_oldest_first(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
+    mock_llm(Helper).then_return(*[f"{number}" for number in range(1, 6)])
+    async with agboss_app(Helper) as app:
+        for number in range(1, 6):
+            await app.execute(f"task {number}", thread="t", create_thread=True, owner="ada")
+
+        async def page(before: int | None = None, limit: int = 2) -> list[int]:
+            return [tern.number for tern in await app.threads.terns("t", before=before, limit=limit, owner="ada")]
+
+        assert (await page(), await page(4), await page(2), await page(1)) == ([4, 5], [2, 3], [1], [])
+        assert await page(99, 100) == [1, 2, 3, 4, 5]
+        for before, limit in ((0, 1), (None, 0)):
+            with pytest.raises(InvalidInputError, match=r"threads\.bad-count"):
+                await app.threads.terns("t", before=before, limit=limit)
+        for thread, owner in (("nobody", None), ("t", "bob")):
+            with pytest.raises(UnknownThreadError):
+                await app.threads.terns(thread, owner=owner)

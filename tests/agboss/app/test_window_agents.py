@@ -21,6 +21,7 @@ from agboss import (
     RouteRequest,
     TaskStart,
     ToolRef,
+    UnknownThreadError,
     agent,
     chain,
     create_app,
@@ -402,3 +403,17 @@ async def test_another_config_can_be_tried_on_a_stored_thread(agboss_app: MakeAp
         assert tried.tokens < as_it_was.tokens
         with pytest.raises(InvalidInputError, match="windowSise"):
             await app.memory.what_if("t", {"kind": "windowed", "windowSise": 2})
+
+
+async def test_a_message_is_told_by_its_number_also_when_the_view_leaves_it_out(
+    agboss_app: MakeApp, mock_llm: MockLlm
+) -> None:
+    Helper = helper({"kind": "windowed", "windowSize": 2})
+    mock_llm(Helper).then_return("one", "two")
+    async with agboss_app(Helper) as app:
+        for task in ("a", "b"):
+            await app.execute(task, thread="t", create_thread=True, owner="ada")
+        found = [await app.memory.message("t", number, owner="ada") for number in range(6)]
+        assert [None if one is None else one.content for one in found] == [None, "a", "one", "b", "two", None]
+        with pytest.raises(UnknownThreadError):
+            await app.memory.message("t", 1, owner="bob")

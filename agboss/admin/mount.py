@@ -1,0 +1,40 @@
+"""Put the pages onto a server."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+
+from agboss.admin import agents, login, memory, threads
+from agboss.admin.page import Admin, Page
+from agboss.admin.sessions import Sessions
+from agboss.admin.showing import ROOT, environment
+from agboss.server.endpoint import Service
+
+PAGES: tuple[Page, ...] = (*login.PAGES, *threads.PAGES, *memory.PAGES, *agents.PAGES, login.ELSEWHERE)
+
+
+def add_admin(server: Starlette) -> Starlette:
+    """Add the admin pages under ``/admin`` to what ``make_server`` gave; gives the same server.
+
+    Without tokens everybody who reaches the server sees all threads. With tokens a browser logs in with one, and sees
+    the threads of its owner. Definitions of agents belong to no owner: whoever is logged in may edit them.
+
+    Args:
+        server: What ``make_server`` gave, not started yet.
+    """
+    service: Service = server.state.service
+    admin = Admin(service=service, sessions=Sessions(service.settings.owners), templates=environment())
+    server.router.routes.extend(
+        [
+            Route(ROOT, _to_slash),
+            Mount(ROOT, routes=[page.route(admin) for page in PAGES]),
+        ]
+    )
+    return server
+
+
+async def _to_slash(_: Request) -> Response:
+    return RedirectResponse(f"{ROOT}/", 307)
