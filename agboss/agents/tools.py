@@ -7,7 +7,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -20,7 +20,8 @@ from agboss.components.tool import ToolContext, ToolParameter, ToolSpec, tool_sp
 from agboss.models.chat import ToolSchema
 from agboss_memory.contract import ConversationLog
 from agboss_memory.records import Record, replace
-from agboss_memory.tool_results import capped, fetch_tool_result
+from agboss_memory.tool_results import capped
+from agboss_memory.tool_results import fetch_tool_result as stored_result
 
 _ARGS_SECTION = re.compile(r"^\s*Args:\s*$", re.MULTILINE)
 _ARG_LINE = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
@@ -65,22 +66,29 @@ def bind_tool(use: ToolUse, target: Callable[[], Callable[..., Any]]) -> BoundTo
     )
 
 
-@functools.cache
-def _fetching() -> BoundTool:
+def _fetcher(log: ConversationLog | None) -> Callable[[str], Awaitable[str]]:
     async def fetch_tool_result(id: str) -> str:
         """The full text of an earlier tool result that is shown shortened.
 
         Args:
             id: The message id that stands in the shortened result, such as m-7.
         """
-        raise NotImplementedError(id)  # ``fetch_tool`` puts the conversation's own in its place
+        return "Error: there is no conversation to read from." if log is None else await stored_result(log, id)
 
-    return bind_tool(ToolUse(spec=tool_spec(fetch_tool_result, {})), lambda: fetch_tool_result)
+    return fetch_tool_result
+
+
+@functools.cache
+def _fetching() -> BoundTool:
+    """The tool over no conversation: name and schema are the same over each, and made once."""
+    read = _fetcher(None)
+    return bind_tool(ToolUse(spec=tool_spec(read, {})), lambda: read)
 
 
 def fetch_tool(log: ConversationLog) -> BoundTool:
     """``fetch_tool_result`` over one conversation."""
-    return replace(_fetching(), target=lambda: functools.partial(fetch_tool_result, log))
+    read = _fetcher(log)
+    return replace(_fetching(), target=lambda: read)
 
 
 async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tuple[str, bool]:
