@@ -208,11 +208,9 @@ def shared(live: LiveTern, status: TernStatus, answer: str, error: str) -> list[
     spoke = {message.agent for message in live.messages}
     text = answer if status is TernStatus.ANSWERED else f"[{status}] {answer or error}".rstrip()
     made: list[Message] = []
-    for agent in live.plan.agents.values():
-        if agent.shares_thread and agent.name not in spoke:
+    for name in live.plan.sharing:
+        if name not in spoke:
             asked = Message(role="user", content=live.task, attachments=live.attachments)
             both = asked, Message(role="assistant", content=text)
-            made += [
-                replace(message, agent=agent.name, tern=live.number, created_at=live.started_at) for message in both
-            ]
+            made += [replace(message, agent=name, tern=live.number, created_at=live.started_at) for message in both]
     return made

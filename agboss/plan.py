@@ -104,6 +104,9 @@ class Plan(Record):
         window: What an admission reads: enough for every reader.
         container: Builds what lives for one Tern.
         cost_of: Prices a call.
+        updating: Names of strategies with an ``update_memory`` of their own.
+        sharing: Names of agents that follow the whole thread.
+        counting: Names of agents whose messages are counted when they are stored: those with a memoryConfig.
         offline: Stand-ins that answer instead of configured models, one line each.
     """
 
@@ -124,6 +127,9 @@ class Plan(Record):
     window: WindowSpec
     container: Container
     cost_of: CostOf
+    updating: tuple[str, ...] = ()
+    sharing: tuple[str, ...] = ()
+    counting: tuple[str, ...] = ()
     offline: tuple[str, ...] = ()
 
 

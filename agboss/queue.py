@@ -6,7 +6,7 @@ import asyncio
 from typing import TypeAlias
 
 from agboss.errors import ThreadBusyError
-from agboss_memory.records import Struct, field
+from agboss_memory.records import Struct
 
 Line: TypeAlias = tuple[str | None, ...]
 """Names a line. The first part says of what kind, so that no id of one kind can meet one of another."""
@@ -18,7 +18,7 @@ def thread_line(thread: str) -> Line:
 
 
 class _Line(Struct):
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock
     users: int = 0
 
 
@@ -45,7 +45,7 @@ class ThreadQueue:
         """Wait for one's turn, at most ``wait`` seconds (None = for ever, 0 = not at all). Raises ThreadBusyError."""
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = _Line()
+            line = self._lines[key] = _Line(asyncio.Lock())
         elif wait == 0:
             raise _busy(key, 0)
         line.users += 1

@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 import agboss.events as events
 from agboss.errors import OutputError
 from agboss_memory.messages import AttachmentRecord, Message, Summary, TernStatus, UsageRecord
-from agboss_memory.records import Record, Struct, field
+from agboss_memory.records import Record, Struct
 from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
 
@@ -138,23 +138,23 @@ class LiveTern(Struct, kw_only=True, eq=False):
     task: str
     start: str
     value: Any
-    metadata: str | None
     started_at: datetime
     window: Window
     meter: Meter
     journal: Journal
+    metadata: str | None = None
     emit: Callable[[events.RunEvent], None] | None = None
     attachments: tuple[AttachmentRecord, ...] = ()
     pending: tuple[PendingWork, ...] = ()
     resumes: int = 0
-    path: list[str] = field(default_factory=list[str])
-    answers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    path: list[str] = []
+    answers: list[tuple[str, str]] = []
     agent: str = ""
-    messages: list[Message] = field(default_factory=list[Message])
-    visits: dict[str, int] = field(default_factory=dict[str, int])
-    warnings: list[str] = field(default_factory=list[str])
-    heard: list[str] = field(default_factory=list[str])
-    compacted: list[Summary] = field(default_factory=list[Summary])
+    messages: list[Message] = []
+    visits: dict[str, int] = {}
+    warnings: list[str] = []
+    heard: list[str] = []
+    compacted: list[Summary] = []
     views: list[ViewRecord] | None = None
 
     def step(self, node: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import ExitStack
 from typing import Any
 
 import agboss.events as events
@@ -16,7 +15,16 @@ from agboss.journal import Journal
 from agboss.models.meter import Meter
 from agboss.outcome import Outcome, answered, conclude, failed, result_of, stored_result
 from agboss.run import LiveTern, RunResult, one_line
-from agboss.runtime import Interrupt, RunRequest, Runtime, enter, hand_on_cancellation, make_room, spent_today
+from agboss.runtime import (
+    Interrupt,
+    Place,
+    RunRequest,
+    Runtime,
+    cancellation_held_back,
+    enter,
+    make_room,
+    spent_today,
+)
 from agboss.tern import (
     AdmitRequest,
     ChooseRequest,
@@ -36,6 +44,7 @@ from agboss.tern import (
 )
 from agboss.viewing import view_builder
 from agboss_memory.contract import utc_now
+from agboss_memory.records import replace
 from agboss_memory.stores.admissions import Claim
 from agboss_memory.stores.contract import Admission, PendingWork
 from agboss_memory.stores.files import FileWrite
@@ -50,9 +59,9 @@ RECORD_TRIES = 3
 
 async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     """Run one Tern. Raises typed errors that carry the stored run as ``.run``."""
-    await make_room(runtime, request)
+    if runtime.policy == "interrupt":
+        await make_room(runtime, request)
     place = await enter(runtime, request)
-    lines = place.lines
     try:
         live = await _admit(runtime, request, place.ticket)
         if isinstance(live, RunResult):
@@ -67,15 +76,16 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             if live.emit is not None:
                 live.emit(events.Answered(answer=outcome.answer, status=outcome.status))
             if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
-                runtime.spawn(_release_after(_remember(runtime, live, recorded), lines.pop_all()))
+                runtime.spawn(_release_after(_remember(runtime, live, recorded), place.hand_over()))
                 return conclude(live, outcome, MemoryReport())
             return conclude(live, outcome, await _remember(runtime, live, recorded))
         finally:
             scope.ended = True
             CURRENT.reset(token)
     finally:
-        lines.close()
-        await hand_on_cancellation()
+        place.leave()
+        if cancellation_held_back():
+            await asyncio.sleep(0)  # it reaches the caller here, not at some later await of its own
 
 
 async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
@@ -84,32 +94,31 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     now = utc_now()
     wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
     claim = None
-    attachments = tuple(item.record() for item in request.attachments)
     if resume is not None:
-        attachments = resume.tern.attachments
         claim = Claim(key=resume.key, number=resume.tern.number, holder=runtime.holder, now=now, window=plan.window)
+    admission = Admission(
+        workflow=plan.name,
+        thread=request.thread,
+        create=request.create,
+        owner=request.owner,
+        idempotency_key=request.idempotency_key,
+        task=request.task,
+        start=request.start,
+        version=plan.version,
+        config_hash=plan.config_hash,
+        metadata=request.metadata,
+        holder=runtime.holder,
+        now=now,
+        window=plan.window,
+        known=None if held is None else held.version,
+        queue=wait > 0,
+    )
+    if ticket or request.first_contact or request.attachments:
+        attachments = tuple(item.record() for item in request.attachments)
+        admission = replace(admission, ticket=ticket, first_contact=request.first_contact, attachments=attachments)
     result = await admit(
         AdmitRequest(
-            admission=Admission(
-                workflow=plan.name,
-                thread=request.thread,
-                create=request.create,
-                first_contact=request.first_contact,
-                owner=request.owner,
-                idempotency_key=request.idempotency_key,
-                task=request.task,
-                start=request.start,
-                version=plan.version,
-                config_hash=plan.config_hash,
-                metadata=request.metadata,
-                attachments=attachments,
-                holder=runtime.holder,
-                now=now,
-                window=plan.window,
-                known=None if held is None else held.version,
-                queue=wait > 0,
-                ticket=ticket,
-            ),
+            admission=admission,
             store=runtime.store,
             windows=runtime.windows,
             held=held,
@@ -133,18 +142,18 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
         task=request.task,
         start=request.start,
         value=request.value,
-        metadata=request.metadata,
         started_at=now if resume is None else resume.tern.started_at,
         window=result.window,
         meter=meter,
         journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter.take, steps),
-        emit=request.emit,
-        attachments=attachments,
-        pending=admitted.pending,
-        resumes=admitted.resumes,
-        views=[] if runtime.record_views else None,
     )
-    live.meter.warn = live.warn
+    live.metadata = request.metadata
+    live.emit = request.emit
+    live.attachments = admission.attachments if resume is None else resume.tern.attachments
+    live.pending = admitted.pending
+    live.resumes = admitted.resumes
+    live.views = [] if runtime.record_views else None
+    meter.warn = live.warn
     _note(live)
     return live
 
@@ -187,13 +196,14 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
 
 async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finished:
     """Repair what a crash left, then walk the flow, with what lives for one Tern open."""
-    day = await spent_today(runtime, live.started_at.date().isoformat())
-    if day is not None:
-        live.meter.bound_by(day)
+    if runtime.plan.limits is not None:
+        day = await spent_today(runtime, live.started_at.date().isoformat())
+        if day is not None:
+            live.meter.bound_by(day)
     finished: Finished | None = None
     try:
         async with runtime.plan.container.tern(scope):
-            crashed = tuple(work for work in live.pending if work.attempts == 0)
+            crashed = tuple(work for work in live.pending if work.attempts == 0) if live.pending else ()
             if crashed:
                 await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
             finished = await _walk(live)
@@ -211,15 +221,7 @@ async def _walk(live: LiveTern) -> Finished:
     node = nodes[live.start]
     live.path.append(live.start)
     while True:
-        choice = await choose(ChooseRequest(live=live, node=node))
-        if choice.route is not None and live.emit is not None:
-            route = choice.route
-            live.emit(
-                events.RouteChosen(
-                    node=node.spec.name, next=route.next, confidence=route.confidence, source=route.source
-                )
-            )
-        node = choice.node
+        node = nodes[node.next] if node.next is not None else await _routed(live, node)
         name, kind = node.spec.name, node.spec.kind
         live.meter.step(name)
         live.path.append(name)
@@ -230,13 +232,24 @@ async def _walk(live: LiveTern) -> Finished:
             await _visit(live, node)
 
 
+async def _routed(live: LiveTern, router: Node) -> Node:
+    choice = await choose(ChooseRequest(live=live, router=router))
+    route = choice.route
+    if live.emit is not None:
+        live.emit(
+            events.RouteChosen(node=router.spec.name, next=route.next, confidence=route.confidence, source=route.source)
+        )
+    return choice.node
+
+
 async def _visit(live: LiveTern, node: Node) -> None:
     name = node.spec.name
-    listener = None if live.emit is None else Hearing(live.emit, live.hear if _ends_after(live, node) else None)
+    goes_on = not _ends_after(live, node)
+    listener = None
     if live.emit is not None:
+        listener = Hearing(live.emit, None if goes_on else live.hear)
         live.emit(events.NodeStarted(node=name))
     build_view = view_builder(live, name) if node.spec.kind == "agent" else None
-    goes_on = not _ends_after(live, node)
     done = await dispatch(
         DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
     )
@@ -311,7 +324,9 @@ async def _book_rest(live: LiveTern) -> None:
         live.warn(f"the cost of memory work could not be stored: {one_line(error.message)}")
 
 
-async def _release_after(work: Coroutine[Any, Any, MemoryReport], lines: ExitStack) -> None:
+async def _release_after(work: Coroutine[Any, Any, MemoryReport], place: Place) -> None:
     """Finish memory work of a run that has returned, then let the thread's next Tern in."""
-    with lines:
+    try:
         await work
+    finally:
+        place.leave()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
 from typing import Any, Literal, TypeAlias
 
 import agboss.events as events
@@ -12,7 +11,7 @@ from agboss.components.settings import RunLimits
 from agboss.container import CURRENT
 from agboss.errors import NestedRunError, ThreadOwnerError, UnknownThreadError
 from agboss.plan import Plan
-from agboss.queue import ThreadQueue, thread_line
+from agboss.queue import Line, ThreadQueue, thread_line
 from agboss.windows import Windows
 from agboss_memory.attachments import Attachment
 from agboss_memory.contract import utc_now
@@ -106,12 +105,28 @@ class RunRequest(Record):
 class Place(Struct, eq=False):
     """A run's place in the lines of this process, and its ticket among all processes; 0 = it never had to wait."""
 
-    lines: ExitStack
+    queue: ThreadQueue
+    lines: list[Line] = []
     ticket: int = 0
+
+    async def enter(self, line: Line, wait: float | None) -> None:
+        """Take a place in one more line. Raises ThreadBusyError."""
+        await self.queue.enter(line, wait)
+        self.lines.append(line)
+
+    def leave(self) -> None:
+        """Let the next ones in."""
+        while self.lines:
+            self.queue.leave(self.lines.pop())
+
+    def hand_over(self) -> Place:
+        """The same place under a new owner; this one has nothing left to leave."""
+        lines, self.lines = self.lines, []
+        return Place(self.queue, lines, self.ticket)
 
 
 async def enter(runtime: Runtime, request: RunRequest) -> Place:
-    """Wait within this process for the idempotency key, then for the thread; the place's lines let the next ones in.
+    """Wait within this process for the idempotency key, then for the thread; leaving the place lets the next ones in.
 
     Whoever has to wait takes a ticket at once, so that the order of arrival holds over all processes.
 
@@ -123,25 +138,22 @@ async def enter(runtime: Runtime, request: RunRequest) -> Place:
     """
     _refuse_own_thread(request)
     wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
-    with ExitStack() as lines:
+    place = Place(runtime.queue)
+    try:
         if request.idempotency_key is not None:
-            key = ("key", request.owner, request.idempotency_key)
-            await runtime.queue.enter(key, runtime.queue_timeout)
-            lines.callback(runtime.queue.leave, key)
+            await place.enter(("key", request.owner, request.idempotency_key), runtime.queue_timeout)
         thread = thread_line(request.thread)
-        ticket = 0
         if wait and runtime.queue.busy(thread):
-            ticket = await runtime.store.enqueue(
+            place.ticket = await runtime.store.enqueue(
                 Enqueue(workflow=runtime.plan.name, thread=request.thread, holder=runtime.holder, now=utc_now())
             )
-        try:
-            await runtime.queue.enter(thread, wait)
-        except BaseException:
-            if ticket:
-                await asyncio.shield(runtime.store.leave(ticket))
-            raise
-        lines.callback(runtime.queue.leave, thread)
-        return Place(lines=lines.pop_all(), ticket=ticket)
+        await place.enter(thread, wait)
+        return place
+    except BaseException:
+        place.leave()
+        if place.ticket:
+            await asyncio.shield(runtime.store.leave(place.ticket))
+        raise
 
 
 async def make_room(runtime: Runtime, request: RunRequest) -> None:
@@ -186,8 +198,7 @@ async def spent_today(runtime: Runtime, day: str) -> DaySpend | None:
     return await runtime.store.day_spend(runtime.plan.name, day)
 
 
-async def hand_on_cancellation() -> None:
-    """Let a cancellation that a store held back reach the caller here, not at some later await of its own."""
+def cancellation_held_back() -> bool:
+    """Whether this task was cancelled and a store that was writing held it back."""
     task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        await asyncio.sleep(0)
+    return task is not None and task.cancelling() > 0

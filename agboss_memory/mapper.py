@@ -183,6 +183,15 @@ def accepted(item: AttachmentRecord, accepts: Sequence[str]) -> bool:
     return item.kind in accepts
 
 
+def untouched(mapper: LlmMessageMapper, messages: Sequence[Message]) -> bool:
+    """Whether the last step would leave the messages as they are. It is the common case, and every Tern pays for it."""
+    return _maps_nothing(mapper, messages) and _same(paired(messages), messages)
+
+
+def _maps_nothing(mapper: LlmMessageMapper, messages: Sequence[Message]) -> bool:
+    return type(mapper) is DefaultLlmMessageMapper and not any(message.attachments for message in messages)
+
+
 class Prepared(Record):
     """A view that fits its window: the view, its messages, and the task as it stands in them."""
 
@@ -218,8 +227,8 @@ async def last_step(step: LastStep) -> Prepared:
         StrategyError: ``memory.mapper``, ``memory.bad-mapping``, and what Fit raises.
     """
     made = await step.prepare(0)
-    if type(step.mapper) is DefaultLlmMessageMapper and not any(message.attachments for message in made.messages):
-        return _told(made, paired(made.messages))  # nothing to map; it is the common case, and every Tern pays for it
+    if _maps_nothing(step.mapper, made.messages):
+        return _told(made, paired(made.messages))
     budget = step.budget
     window = effective_window(budget.window) if step.exact else budget.window
     room = None if window is None else window - budget.reply_reserve

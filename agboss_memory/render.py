@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from agboss_memory.contract import MemoryView
 from agboss_memory.messages import Message, Summary, Tern, TernStatus
@@ -81,35 +81,15 @@ def turn_text(tern: Tern) -> str:
 
 def past_rows(view: MemoryView) -> list[Row]:
     """Summaries, previous turns and recalled texts: the stable part first."""
-    rows: list[Row] = []
-    if view.summaries:
-        rows.append(Row(kind="heading", text="Earlier turns:\n"))
-        rows.extend(_summary_row(summary) for summary in view.summaries)
-        rows.append(Row(kind="heading", text="\n"))
-    if view.history:
-        rows.append(Row(kind="heading", text="Previous turns:\n"))
-        rows.extend(Row(kind="turn", text=turn_text(tern), tern=tern.number) for tern in view.history)
-        rows.append(Row(kind="heading", text="\n"))
-    if view.recalled:
-        rows.append(Row(kind="heading", text="Recalled:\n"))
-        rows.extend(Row(kind="recalled", text=fence("recalled", text)) for text in view.recalled)
-        rows.append(Row(kind="heading", text="\n"))
-    return rows
+    return _rows(_past(view))
 
 
-def view_rows(view: MemoryView, task: str, results: Iterable[tuple[str, str]] = ()) -> list[Row]:
+def view_rows(view: MemoryView, task: str, results: Sequence[tuple[str, str]] = ()) -> list[Row]:
     """All rows of the user message: the past, results of this Tern's earlier nodes, and the task.
 
     A first task with nothing before it stands alone, without a heading.
     """
-    rows = past_rows(view)
-    answers = [Row(kind="result", text=fence("result", text, f'from="{_attribute(name)}"')) for name, text in results]
-    if answers:
-        rows.extend((Row(kind="heading", text="Results so far:\n"), *answers, Row(kind="heading", text="\n")))
-    if rows:
-        rows.append(Row(kind="heading", text="Task:\n"))
-    rows.append(Row(kind="task", text=task))
-    return rows
+    return _rows(_whole(view, task, results))
 
 
 def joined(rows: Sequence[Row]) -> str:
@@ -117,9 +97,70 @@ def joined(rows: Sequence[Row]) -> str:
     return "".join(row.text for row in rows)
 
 
-def user_message(view: MemoryView, task: str, results: Iterable[tuple[str, str]] = ()) -> Message:
+def past_text(view: MemoryView) -> str:
+    """The text of ``past_rows``."""
+    return _text(_past(view))
+
+
+def user_text(view: MemoryView, task: str, results: Sequence[tuple[str, str]] = ()) -> str:
+    """The text of ``view_rows``."""
+    return _text(_whole(view, task, results))
+
+
+def user_message(view: MemoryView, task: str, results: Sequence[tuple[str, str]] = ()) -> Message:
     """The one user message of turn memory."""
-    return Message(role="user", content=joined(view_rows(view, task, results)))
+    return Message(role="user", content=user_text(view, task, results))
+
+
+_Piece: TypeAlias = "tuple[RowKind, str, Tern | Summary | None]"
+"""What becomes a row where rows are shown; a model gets the texts alone, and no row is made for it."""
+
+_BLANK: _Piece = ("heading", "\n", None)
+
+
+def _past(view: MemoryView) -> list[_Piece]:
+    pieces: list[_Piece] = []
+    if view.summaries:
+        pieces.append(("heading", "Earlier turns:\n", None))
+        pieces.extend(("summary", _summary_text(summary), summary) for summary in view.summaries)
+        pieces.append(_BLANK)
+    if view.history:
+        pieces.append(("heading", "Previous turns:\n", None))
+        pieces.extend(("turn", turn_text(tern), tern) for tern in view.history)
+        pieces.append(_BLANK)
+    if view.recalled:
+        pieces.append(("heading", "Recalled:\n", None))
+        pieces.extend(("recalled", fence("recalled", text), None) for text in view.recalled)
+        pieces.append(_BLANK)
+    return pieces
+
+
+def _whole(view: MemoryView, task: str, results: Sequence[tuple[str, str]]) -> list[_Piece]:
+    pieces = _past(view)
+    if results:
+        pieces.append(("heading", "Results so far:\n", None))
+        pieces.extend(("result", fence("result", text, f'from="{_attribute(name)}"'), None) for name, text in results)
+        pieces.append(_BLANK)
+    if pieces:
+        pieces.append(("heading", "Task:\n", None))
+    pieces.append(("task", task, None))
+    return pieces
+
+
+def _text(pieces: Iterable[_Piece]) -> str:
+    return "".join([text for _, text, _ in pieces])
+
+
+def _rows(pieces: Iterable[_Piece]) -> list[Row]:
+    return [
+        Row(
+            kind=kind,
+            text=text,
+            tern=shown.number if isinstance(shown, Tern) else 0 if shown is None else shown.last,
+            summary=shown if isinstance(shown, Summary) else None,
+        )
+        for kind, text, shown in pieces
+    ]
 
 
 def span(first: int, last: int) -> str:
@@ -166,9 +207,8 @@ def placed(view: MemoryView, summaries: Sequence[Summary], *, in_system: bool | 
     return replace(view, summaries=tuple(summaries), messages=(*lead, *said), system_addendum=addendum)
 
 
-def _summary_row(summary: Summary) -> Row:
-    text = fence("summary", summary.text, f'turns="{span(summary.first, summary.last)}"')
-    return Row(kind="summary", text=text, tern=summary.last, summary=summary)
+def _summary_text(summary: Summary) -> str:
+    return fence("summary", summary.text, f'turns="{span(summary.first, summary.last)}"')
 
 
 def _attribute(name: str) -> str:

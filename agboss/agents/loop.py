@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -95,7 +97,8 @@ class AgentAnswer(Record):
 async def run_agent(job: AgentJob) -> AgentAnswer:
     """Run the loop. Raises ModelError, LimitExceededError, OutputError and what the view builder raises."""
     name = job.plan.name
-    job.log.append(_said(job, role="user", content=job.task, attachments=job.attachments))
+    task = _asked(job, job.task)
+    job.log.append(replace(task, attachments=job.attachments) if job.attachments else task)
     begin = len(job.log)
     calls_left = job.plan.spec.max_tool_calls
     call_index = 0
@@ -103,7 +106,7 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
     while True:
         added = tuple(job.log[begin:])
         view = await job.build_view(call_index, added)
-        tools = {**job.plan.tools, **view.tools} if calls_left > 0 else {}
+        tools = _offered(job, view, calls_left)
         reply = await _ask(job, view, tools, call_index)
         call_index += 1
         if reply.tool_calls and tools:
@@ -117,7 +120,7 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
                 )
             continue
         if reply.text or reply.thinking:  # an empty message would be refused when it is sent back
-            job.log.append(_assistant(job, replace(reply, tool_calls=())))
+            job.log.append(_assistant(job, replace(reply, tool_calls=()) if reply.tool_calls else reply))
         if not reply.text:
             job.warn(f"agent {name!r} answered nothing")
         elif reply.finish_reason == LENGTH:
@@ -128,7 +131,13 @@ async def run_agent(job: AgentJob) -> AgentAnswer:
             if corrected:
                 raise
             corrected = True
-            job.log.append(_said(job, role="user", content=f"{error.message}\nAnswer again with valid JSON."))
+            job.log.append(_asked(job, f"{error.message}\nAnswer again with valid JSON."))
+
+
+def _offered(job: AgentJob, view: AgentView, calls_left: int) -> Mapping[str, BoundTool]:
+    if calls_left <= 0:
+        return {}
+    return {**job.plan.tools, **view.tools} if view.tools else job.plan.tools
 
 
 def distinct(calls: tuple[ToolCall, ...], said: Sequence[Message]) -> tuple[ToolCall, ...]:
@@ -175,9 +184,9 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
         model=plan.model.spec.model,
         system=view.system,
         messages=view.messages,
-        tools=schemas(tools),
+        tools=schemas(tools) if tools else (),
         settings=plan.model.settings,
-        output_schema=None if output is None else output.model_json_schema(),
+        output_schema=None if output is None else _schema(output),
         output_name="" if output is None else output.__name__,
         on_text=heard,
     )
@@ -192,6 +201,15 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
     return reply
 
 
+def _schema(output: type[BaseModel]) -> dict[str, Any]:
+    return json.loads(_schema_text(output))  # a dict of its own for each request: models may change theirs
+
+
+@lru_cache(maxsize=256)
+def _schema_text(output: type[BaseModel]) -> str:
+    return json.dumps(output.model_json_schema())
+
+
 async def _calibrate(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], reported: int) -> None:
     """Compare the estimate of a request with what its provider counted."""
     fixed = (view.system, *(tool.schema_text for tool in tools.values()))
@@ -204,12 +222,20 @@ def schemas(tools: Mapping[str, BoundTool]) -> tuple[ToolSchema, ...]:
     return tuple(tool.schema for tool in tools.values())
 
 
-def _said(job: AgentJob, **fields: Any) -> Message:
-    return Message(agent=job.plan.name, tern=job.context.tern, created_at=job.now, **fields)
+def _asked(job: AgentJob, text: str) -> Message:
+    return Message(role="user", content=text, agent=job.plan.name, tern=job.context.tern, created_at=job.now)
 
 
 def _assistant(job: AgentJob, reply: ModelReply) -> Message:
-    return _said(job, role="assistant", content=reply.text, tool_calls=reply.tool_calls, thinking=reply.thinking)
+    return Message(
+        role="assistant",
+        content=reply.text,
+        tool_calls=reply.tool_calls,
+        thinking=reply.thinking,
+        agent=job.plan.name,
+        tern=job.context.tern,
+        created_at=job.now,
+    )
 
 
 def _answer(plan: AgentPlan, reply: ModelReply) -> AgentAnswer:
@@ -269,7 +295,15 @@ async def _run_call(job: AgentJob, tools: Mapping[str, BoundTool], call: ToolCal
     else:
         job.meter.check_tool(tool.spec.name)
         text = await _run_once(job, tool, call)
-    return _said(job, role="tool", content=text, tool_call_id=call.id, tool_name=call.name)
+    return Message(
+        role="tool",
+        content=text,
+        tool_call_id=call.id,
+        tool_name=call.name,
+        agent=job.plan.name,
+        tern=job.context.tern,
+        created_at=job.now,
+    )
 
 
 async def _run_once(job: AgentJob, tool: BoundTool, call: ToolCall) -> str:

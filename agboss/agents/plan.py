@@ -90,9 +90,12 @@ class AgentPlan(Record):
         )
 
     def system_prompt(self, context: PromptContext) -> str:
-        """The prompt with its placeholders filled; braces that name no variable are left alone."""
+        """The prompt with its placeholders filled."""
         prompt = self.spec.prompt
-        text = prompt if isinstance(prompt, str) else prompt(context)
+        return self.filled(prompt if isinstance(prompt, str) else prompt(context))
+
+    def filled(self, text: str) -> str:
+        """``text`` with its placeholders filled; braces that name no variable are left alone."""
         return fill(text, self.variables)
 
 

@@ -96,6 +96,16 @@ class Builder:
         if PartContentReader in assembly.providers:
             self._reader = self._container.get(PartContentReader)
         agents = {agent.name: self._agent(agent) for agent in assembly.agents()}
+        strategies = {
+            name: StrategyPlan(
+                name=name,
+                strategy=made,
+                agents=tuple(users),
+                updates=_updates(made),
+                own=next((user for user in users if agents[user].config is not None), None),
+            )
+            for name, (made, users) in self._strategies.items()
+        }
         reach = self._history_reach()
         plan = Plan(
             name=spec.name,
@@ -111,16 +121,7 @@ class Builder:
                 if isinstance(n.spec, RouterSpec)
             },
             actions={action.name: self._action(action) for action in assembly.actions()},
-            strategies={
-                name: StrategyPlan(
-                    name=name,
-                    strategy=made,
-                    agents=tuple(users),
-                    updates=_updates(made),
-                    own=next((user for user in users if agents[user].config is not None), None),
-                )
-                for name, (made, users) in self._strategies.items()
-            },
+            strategies=strategies,
             compaction=self._compaction(),
             limits=None if spec.limits == Limits.plain() else spec.limits,
             history_reach=reach,
@@ -128,6 +129,9 @@ class Builder:
             window=self._window([reach, *(agent.reach for agent in agents.values())]),
             container=self._container,
             cost_of=cost_of,
+            updating=tuple(one.name for one in strategies.values() if one.updates),
+            sharing=tuple(one.name for one in agents.values() if one.shares_thread),
+            counting=tuple(one.name for one in agents.values() if one.config is not None),
             offline=tuple(self._notes),
         )
         return Built(plan=plan, handles=self._handles, decisions=self._decisions)

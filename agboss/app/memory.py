@@ -89,7 +89,6 @@ class AppMemory:
             window=window,
             conversation=() if log is not None else await self._conversation(runtime, state, plan),
             call_index=1,  # so that no kind summarises while it is looked at
-            counter=plan.counter(),
             attachments=attachments,
             files=runtime.store.files,
             log=log,
@@ -329,7 +328,6 @@ class AppMemory:
             task="",
             start="",
             value="",
-            metadata=None,
             started_at=utc_now(),
             window=state.window,
             meter=meter,

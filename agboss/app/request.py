@@ -116,6 +116,9 @@ def _has_surrogate(text: str) -> bool:
 
 
 def _start_and_value(workflow: str, graph: Graph, start: Any, input: Any) -> tuple[StartSpec, Any]:
+    named = graph.names.get(start) if isinstance(start, type) else None
+    if named is not None and isinstance(spec := graph.nodes[named].spec, StartSpec):
+        return spec, _value(spec, input)
     starts = [node.spec for node in graph.of_kind("start") if isinstance(node.spec, StartSpec)]
     names = ", ".join(item.name for item in starts)
     given = component_of(start)
@@ -131,14 +134,11 @@ def _start_and_value(workflow: str, graph: Graph, start: Any, input: Any) -> tup
                 "run.which-start", f"workflow {workflow!r} has {len(starts)} starts", f"name one of: {names}"
             )
         return starts[0], _value(starts[0], start)
-    spec = next((item for item in starts if item is given), None)
-    if spec is None:
-        raise InvalidInputError(
-            "run.wrong-start",
-            f"{describe(start)} is no start of workflow {workflow!r}",
-            f"the starts are: {names}",
-        )
-    return spec, _value(spec, input)
+    raise InvalidInputError(
+        "run.wrong-start",
+        f"{describe(start)} is no start of workflow {workflow!r}",
+        f"the starts are: {names}",
+    )
 
 
 def _value(spec: StartSpec, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 from injector import CallableProvider, Injector, InstanceProvider, UnsatisfiedRequirement, singleton
@@ -16,6 +16,8 @@ from agboss.container.scope import TernScope, tern_scope
 from agboss_memory.contract import MemoryModel
 
 MemoryModelFor = Callable[[str, Any], MemoryModel]
+
+_NOTHING: AbstractAsyncContextManager[None] = nullcontext()
 
 
 class Container:
@@ -66,12 +68,12 @@ class Container:
             return await stack.enter_async_context(made)
         return made
 
-    @asynccontextmanager
-    async def tern(self, scope: TernScope) -> AsyncGenerator[None]:
+    def tern(self, scope: TernScope) -> AbstractAsyncContextManager[None]:
         """What factories of Tern scope provide, for as long as the block lasts. Costs nothing when there are none."""
-        if not self._tern_factories:
-            yield
-            return
+        return self._opened(scope) if self._tern_factories else _NOTHING
+
+    @asynccontextmanager
+    async def _opened(self, scope: TernScope) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
             for provider in self._tern_factories:
                 await self._open_tern(provider, scope, stack)

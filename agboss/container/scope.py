@@ -7,7 +7,7 @@ from typing import Any
 
 from injector import Injector, Provider, Scope, ScopeDecorator
 
-from agboss_memory.records import Struct, field
+from agboss_memory.records import Struct
 
 
 class TernScope(Struct, eq=False):
@@ -22,7 +22,7 @@ class TernScope(Struct, eq=False):
 
     thread_id: str
     meter: Any = None
-    instances: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    instances: dict[Any, Any] = {}
     ended: bool = False
 
 

@@ -49,9 +49,13 @@ class ModelHandle:
         source: Asked first, None = there is none.
         caller: The component.
         spec: Its model specification.
+
+    Attributes:
+        settings: Temperature, length and thinking of the specification.
+        calibration: What its provider counts beside our own counts.
     """
 
-    __slots__ = ("_catalog", "_model", "_source", "_window", "calibration", "caller", "spec")
+    __slots__ = ("_catalog", "_model", "_source", "_window", "calibration", "caller", "settings", "spec")
 
     def __init__(self, catalog: ModelCatalog, source: ModelSource | None, caller: Caller, spec: ModelSpec) -> None:
         self._catalog = catalog
@@ -61,13 +65,7 @@ class ModelHandle:
         self._window: Any = _UNASKED
         self.caller = caller
         self.spec = spec
-
-    @property
-    def settings(self) -> CallSettings:
-        """Temperature, length and thinking of the specification."""
-        return CallSettings(
-            temperature=self.spec.temperature, max_tokens=self.spec.max_tokens, thinking=self.spec.thinking
-        )
+        self.settings = CallSettings(temperature=spec.temperature, max_tokens=spec.max_tokens, thinking=spec.thinking)
 
     def open(self) -> ChatModel:
         """The model itself. Raises ModelKeyError, ModelError and MissingExtraError that name what is missing."""

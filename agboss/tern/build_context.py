@@ -12,14 +12,16 @@ from agboss.agents import AgentPlan, BoundTool, fetch_tool
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
 from agboss_memory.attachments import PartContentReader
-from agboss_memory.contract import Budget, ConversationLog, MemoryContext, MemoryView, OlderMessages, TokenCounter
-from agboss_memory.fit import FitRequest, Fitted, fit, surely_fits
-from agboss_memory.mapper import LastStep, MapRequest, Prepared, last_step
+from agboss_memory.contract import Budget, ConversationLog, MemoryContext, MemoryView, OlderMessages
+from agboss_memory.fit import FitRequest, Fitted, as_is, fit, surely_fits
+from agboss_memory.mapper import LastStep, MapRequest, Prepared, last_step, untouched
 from agboss_memory.messages import AttachmentRecord, Message
 from agboss_memory.records import Record, replace
 from agboss_memory.render import user_message
 from agboss_memory.stores.contract import Window
 from agboss_memory.tool_results import FETCH_TOOL_RESULT, holds_stub
+
+NO_TOOLS: Mapping[str, BoundTool] = MappingProxyType({})
 
 
 class ContextRequest(Record):
@@ -39,7 +41,6 @@ class ContextRequest(Record):
         call_index: 0 before the loop, then the number of the model call.
         previous: The view of the call before, None at the first.
         metadata: JSON text of the caller, or None.
-        counter: Token counter of the agent's model, None when nothing needs counting.
         load_older: Reads older messages of the conversation.
         log: The agent's own conversation, for an agent with a memoryConfig.
         attachments: Files that came with the task.
@@ -59,7 +60,6 @@ class ContextRequest(Record):
     call_index: int = 0
     previous: MemoryView | None = None
     metadata: str | None = None
-    counter: TokenCounter | None = None
     load_older: OlderMessages | None = None
     log: ConversationLog | None = None
     attachments: tuple[AttachmentRecord, ...] = ()
@@ -72,7 +72,7 @@ class BuiltContext(Record):
     view: MemoryView
     system: str
     messages: tuple[Message, ...]
-    tools: Mapping[str, BoundTool] = MappingProxyType({})
+    tools: Mapping[str, BoundTool] = NO_TOOLS
 
 
 async def build_context(request: ContextRequest) -> BuiltContext:
@@ -82,46 +82,64 @@ async def build_context(request: ContextRequest) -> BuiltContext:
         StrategyError: The strategy raised, or gave something that is no view; names the strategy. Or the mapper did.
     """
     agent = request.agent
-    view = await _view(request)
-    system = agent.system_prompt(
-        PromptContext(
-            thread_id=request.thread,
-            owner=request.owner,
-            tern=request.tern,
-            task=request.task,
-            now=request.now,
-            metadata=request.metadata,
-        )
-    )
+    budget = agent.budget
+    view = await _view(request, budget)
+    system = _system(request)
     tools = _tools(request, view)
     exact = agent.config is not None
     whole = _whole(system, view)
-    schemas = (*agent.schema_texts, *(tool.schema_text for tool in tools.values()))
+    fixed = (system if exact else whole, *agent.schema_texts)
     asked = FitRequest(
         agent=agent.name,
         view=view,
         task=request.task,
         results=request.results,
         added=request.added,
-        fixed=(system if exact else whole, *schemas),
-        budget=_budget(request),
+        fixed=(*fixed, *(tool.schema_text for tool in tools.values())) if tools else fixed,
+        budget=budget,
         tern=request.tern if exact else 0,
         complete=exact,
     )
+    if not exact and surely_fits(asked):
+        messages = _messages(as_is(asked), request)
+        if untouched(agent.mapper, messages):
+            return BuiltContext(view=view, system=whole, messages=messages, tools=tools)
     made = await _last_step(request, asked)
     if exact:  # summaries may have gone for the rest to fit
         whole = _whole(system, made.view)
     return BuiltContext(view=made.view, system=whole, messages=made.messages, tools=tools)
 
 
+def _system(request: ContextRequest) -> str:
+    agent = request.agent
+    prompt = agent.spec.prompt
+    if isinstance(prompt, str):
+        return agent.filled(prompt)
+    return agent.filled(
+        prompt(
+            PromptContext(
+                thread_id=request.thread,
+                owner=request.owner,
+                tern=request.tern,
+                task=request.task,
+                now=request.now,
+                metadata=request.metadata,
+            )
+        )
+    )
+
+
 def _whole(system: str, view: MemoryView) -> str:
-    return "\n\n".join(text for text in (system, view.system_addendum) if text)
+    if not view.system_addendum:
+        return system
+    return f"{system}\n\n{view.system_addendum}" if system else view.system_addendum
 
 
 def _tools(request: ContextRequest, view: MemoryView) -> Mapping[str, BoundTool]:
     """``fetch_tool_result`` when the view shows a stub, or the agent names it."""
-    offered = request.log is not None and (request.agent.spec.fetches or holds_stub(view.messages or ()))
-    return {FETCH_TOOL_RESULT: fetch_tool(request.log)} if offered and request.log is not None else {}
+    if request.log is None or not (request.agent.spec.fetches or holds_stub(view.messages or ())):
+        return NO_TOOLS
+    return {FETCH_TOOL_RESULT: fetch_tool(request.log)}
 
 
 async def _last_step(request: ContextRequest, asked: FitRequest) -> Prepared:
@@ -158,17 +176,7 @@ async def _last_step(request: ContextRequest, asked: FitRequest) -> Prepared:
     return await last_step(step)
 
 
-def _budget(request: ContextRequest) -> Budget:
-    agent = request.agent
-    return Budget(
-        window=agent.model.window,
-        reply_reserve=agent.reply_reserve,
-        counter=request.counter,
-        calibration=agent.model.calibration.factor,
-    )
-
-
-async def _view(request: ContextRequest) -> MemoryView:
+async def _view(request: ContextRequest, budget: Budget) -> MemoryView:
     agent = request.agent
     strategy, reach, window = agent.strategy, agent.reach, request.window
     terns, summaries = reach.terns or 0, reach.summaries or 0
@@ -182,7 +190,7 @@ async def _view(request: ContextRequest) -> MemoryView:
         summaries=window.summaries[-summaries:] if summaries else (),
         blocks=window.blocks,
         messages=request.conversation,
-        budget=_budget(request),
+        budget=budget,
         call_index=request.call_index,
         previous=request.previous,
         load_older=request.load_older,
@@ -190,7 +198,7 @@ async def _view(request: ContextRequest) -> MemoryView:
     )
     try:
         made = strategy.build_context(context)
-        view = await made if inspect.isawaitable(made) else made
+        view = made if isinstance(made, MemoryView) or not inspect.isawaitable(made) else await made
     except AgbossError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Second stage: which node runs next. By its edge, or by asking a router."""
+"""Second stage: which node runs next, where a router decides. Edges are followed by the walk itself."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from agboss.flow.graph import Node
 from agboss.plan import RouterPlan
 from agboss.routers import RouteRequest, RouteResult, decide
 from agboss.run import LiveTern
+from agboss_memory import render
 from agboss_memory.contract import MemoryContext
 from agboss_memory.messages import TernStatus
 from agboss_memory.records import Record
-from agboss_memory.render import joined, past_rows
 from agboss_memory.strategies import TurnMemory
 
 
 class ChooseRequest(Record):
-    """Where the Tern stands: the node that ran last."""
+    """Where the Tern stands: at a router."""
 
     live: LiveTern
-    node: Node
+    router: Node
 
 
 class Choice(Record):
-    """The next node, and the decision when a router made it."""
+    """The next node, and the decision."""
 
     node: Node
-    route: RouteResult | None = None
+    route: RouteResult
 
 
 async def choose(request: ChooseRequest) -> Choice:
@@ -37,18 +37,14 @@ async def choose(request: ChooseRequest) -> Choice:
         RouterError: The router failed, gave no route, was not sure enough, or was asked too often.
         LimitExceededError: A bound forbids asking it.
     """
-    live, node = request.live, request.node
-    nodes = live.plan.graph.nodes
-    if node.next is not None:
-        return Choice(node=nodes[node.next])
-    plan = live.plan.routers[node.spec.name]
+    live, name = request.live, request.router.spec.name
     try:
-        result = await _ask(live, plan)
+        result = await _ask(live, live.plan.routers[name])
     except RouterError as error:
-        live.meter.book_route(node.spec.name, error.data.get("usage", ()))
+        live.meter.book_route(name, error.data.get("usage", ()))
         raise
-    live.meter.book_route(node.spec.name, result.usage)
-    return Choice(node=nodes[result.next], route=result)
+    live.meter.book_route(name, result.usage)
+    return Choice(node=live.plan.graph.nodes[result.next], route=result)
 
 
 async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
@@ -105,4 +101,4 @@ def past_text(live: LiveTern) -> str:
             blocks=live.window.blocks,
         )
     )
-    return joined(past_rows(view))
+    return render.past_text(view)

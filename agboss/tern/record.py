@@ -17,6 +17,10 @@ CLOSED_CALL = "Error: not finished, the turn ended before the tool gave a result
 """Result of a call that was still open when the Tern ended."""
 
 
+_HEARD = (TernStatus.ANSWERED, TernStatus.FAILED, TernStatus.GUARDED)
+"""What strategies learn from."""
+
+
 class RecordRequest(Record):
     """How the Tern ended.
 
@@ -66,8 +70,6 @@ async def record(request: RecordRequest) -> Recorded:
         finish=request.finish,
         path=tuple(live.path),
         output=request.output,
-        error=request.error,
-        error_code=request.error_code,
         version=plan.version,
         config_hash=plan.config_hash,
         started_at=live.started_at,
@@ -75,13 +77,18 @@ async def record(request: RecordRequest) -> Recorded:
         metadata=live.metadata,
         attachments=live.attachments,
     )
-    heard = request.status in (TernStatus.ANSWERED, TernStatus.FAILED, TernStatus.GUARDED)
-    strategies = tuple(item.name for item in plan.strategies.values() if item.updates) if heard else ()
+    if request.error or request.error_code:
+        tern = replace(tern, error=request.error, error_code=request.error_code)
+    strategies = plan.updating if request.status in _HEARD else ()
     every = 0 if plan.compaction is None else plan.compaction.every
     blocks = plan_blocks(live.window.planned_to, live.number, every) if every else ()
-    counters = {agent.name: agent.counter() for agent in plan.agents.values() if agent.config is not None}
-    said = closed([*live.messages, *shared(live, request.status, request.answer, request.error)])
-    messages = await asyncio.to_thread(counted, said, counters) if counters else said
+    said = live.messages
+    if plan.sharing:
+        said = [*said, *shared(live, request.status, request.answer, request.error)]
+    messages = closed(said)
+    if plan.counting:
+        counters = {name: plan.agents[name].counter() for name in plan.counting}
+        messages = await asyncio.to_thread(counted, messages, counters)
     committed = await live.store.commit(
         Commit(
             key=live.key,
@@ -103,6 +110,8 @@ async def record(request: RecordRequest) -> Recorded:
 
 def closed(messages: list[Message]) -> tuple[Message, ...]:
     """The messages as they are stored: every open call closed with a failed result, in the order of the calls."""
+    if not any(message.tool_calls for message in messages):
+        return tuple(messages)
     stored: list[Message] = []
     position = 0
     while position < len(messages):

@@ -12,7 +12,7 @@ from agboss_memory.fit.estimate import PER_MESSAGE, cut_to, sizes
 from agboss_memory.fit.window import WindowFit, cut_messages, fit_window, no_room
 from agboss_memory.messages import Message
 from agboss_memory.records import Record, replace
-from agboss_memory.render import joined, user_message, view_rows
+from agboss_memory.render import user_message, user_text
 
 REASON = "over_window"
 
@@ -65,8 +65,14 @@ def surely_fits(request: FitRequest) -> bool:
         return False
     if budget.window is None or budget.counter is None:
         return True
-    most = sum(map(_most_tokens, (*request.fixed, *_texts(request))))
+    most = sum(map(_most_tokens, (*request.fixed, user_text(request.view, request.task, request.results))))
+    most += sum(map(_most_tokens, _loop_texts(request.added))) if request.added else 0
     return most + (1 + len(request.added)) * PER_MESSAGE + budget.reply_reserve <= budget.calibrated(budget.window)
+
+
+def as_is(request: FitRequest) -> Fitted:
+    """The request, for one that ``surely_fits``."""
+    return Fitted(view=request.view, task=request.task, added=request.added)
 
 
 def fit(request: FitRequest) -> Fitted:
@@ -79,9 +85,8 @@ def fit(request: FitRequest) -> Fitted:
     if request.view.messages is not None and request.tern:
         return _fit_exact(request, request.view.messages)
     budget = request.budget
-    as_is = Fitted(view=request.view, task=request.task, added=request.added)
     if budget.window is None or budget.counter is None or surely_fits(request):
-        return as_is
+        return as_is(request)
     counter = budget.counter
     window = budget.calibrated(budget.window)
     fixed = sum(counter.count(list(request.fixed))) + budget.reply_reserve
@@ -165,13 +170,11 @@ def _drop(view: MemoryView, over: int, counter: TokenCounter) -> MemoryView:
 
 
 def _count_view(request: FitRequest, view: MemoryView, counter: TokenCounter) -> int:
-    return counter.count([joined(view_rows(view, request.task, request.results))])[0]
+    return counter.count([user_text(view, request.task, request.results)])[0]
 
 
-def _texts(request: FitRequest) -> list[str]:
-    rows = [row.text for row in view_rows(request.view, request.task, request.results)]
-    loop = [text for message in request.added for text in (message.content, *(c.arguments for c in message.tool_calls))]
-    return rows + loop
+def _loop_texts(added: tuple[Message, ...]) -> list[str]:
+    return [text for message in added for text in (message.content, *(c.arguments for c in message.tool_calls))]
 
 
 def _most_tokens(text: str) -> int:

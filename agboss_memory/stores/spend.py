@@ -22,7 +22,7 @@ def day_of(moment: datetime) -> str:
 
 def micro_usd(usd: Decimal | None) -> int:
     """Millionths of a US dollar, rounded up; an unknown cost is 0."""
-    if usd is None or not usd.is_finite():
+    if not usd or not usd.is_finite():
         return 0
     return int((usd * _MILLION).to_integral_value(ROUND_CEILING))
 
