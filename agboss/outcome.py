@@ -19,7 +19,7 @@ from agboss_memory.messages import Tern, TernStatus
 from agboss_memory.records import Record
 
 
-class Outcome(Record):
+class Outcome(Record, kw_only=True):
     """How a Tern ended, before it is stored.
 
     Attributes:

@@ -21,7 +21,7 @@ from agboss_memory.records import Record
 from agboss_memory.stores.contract import WindowSpec
 
 
-class RouterPlan(Record):
+class RouterPlan(Record, kw_only=True):
     """A resolved router.
 
     Attributes:
@@ -46,14 +46,14 @@ class RouterPlan(Record):
         return self.settings.local
 
 
-class ActionPlan(Record):
+class ActionPlan(Record, kw_only=True):
     """A resolved action; ``make`` gives its object, the same one or a new one per Tern."""
 
     spec: ActionSpec
     make: Callable[[], Any]
 
 
-class CompactionPlan(Record):
+class CompactionPlan(Record, kw_only=True):
     """Resolved compaction: block size and kept summaries in turns and summaries, and the model that writes them."""
 
     every: int
@@ -65,7 +65,7 @@ class CompactionPlan(Record):
     counter: Callable[[], TokenCounter]
 
 
-class StrategyPlan(Record):
+class StrategyPlan(Record, kw_only=True):
     """One strategy of the workflow.
 
     Attributes:
@@ -83,7 +83,7 @@ class StrategyPlan(Record):
     own: str | None = None
 
 
-class Plan(Record):
+class Plan(Record, kw_only=True):
     """A workflow, assembled.
 
     Attributes:

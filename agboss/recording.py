@@ -10,7 +10,7 @@ from agboss_memory.records import Record
 from agboss_memory.stores.views import ViewRecord
 
 
-class ShownPiece(Record):
+class ShownPiece(Record, kw_only=True):
     """One Tern, message or summary of a recorded view.
 
     Attributes:
@@ -28,7 +28,7 @@ class ShownPiece(Record):
     tokens: int | None = None
 
 
-class RecordedCall(Record):
+class RecordedCall(Record, kw_only=True):
     """One model call and what it was shown.
 
     Attributes:

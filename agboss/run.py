@@ -30,7 +30,7 @@ LONGEST_CAUSE = 500
 """Characters of an error that are kept with a Tern or a block."""
 
 
-class CompactionReport(Record):
+class CompactionReport(Record, kw_only=True):
     """What a Tern's compaction wrote.
 
     Attributes:
@@ -54,7 +54,7 @@ class CompactionReport(Record):
         return "; ".join(lines)
 
 
-class RunResult(Record):
+class RunResult(Record, kw_only=True):
     """What one Tern gave.
 
     Attributes:

@@ -68,7 +68,7 @@ class Interrupt(Struct, eq=False):
             self.timer.reschedule(asyncio.get_running_loop().time())
 
 
-class RunRequest(Record):
+class RunRequest(Record, kw_only=True):
     """One call of ``execute`` or ``stream``, checked.
 
     Attributes:

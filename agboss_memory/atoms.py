@@ -16,7 +16,7 @@ PLACEHOLDER = "[no result: the call was interrupted; carry on without it]"
 """What stands in a view for the result of a call that has none. It is never stored."""
 
 
-class Atom(Record):
+class Atom(Record, kw_only=True):
     """One piece.
 
     Attributes:

@@ -82,7 +82,7 @@ _ENDINGS = {
 }
 
 
-class PartRequest(Record):
+class PartRequest(Record, kw_only=True):
     """Asks for the bytes of a file.
 
     Attributes:
@@ -104,7 +104,7 @@ class PartContentReader(ABC):
         """The bytes, None when they are not to be had. What it raises counts as None."""
 
 
-class Attachment(Record):
+class Attachment(Record, kw_only=True):
     """A file to give with a task: ``app.execute("What is this?", attachments=[Attachment.from_path("cat.png")])``.
 
     Attributes:

@@ -43,7 +43,7 @@ class TokenCounter(Protocol):
         ...
 
 
-class Reach(Record):
+class Reach(Record, kw_only=True):
     """How far a strategy reads.
 
     Attributes:
@@ -57,7 +57,7 @@ class Reach(Record):
     summaries: int | None = None
 
 
-class Budget(Record):
+class Budget(Record, kw_only=True):
     """What fits.
 
     Attributes:
@@ -88,7 +88,7 @@ class Budget(Record):
         return None if self.window is None else self.window - self.reply_reserve - self.overhead
 
 
-class LeftOut(Record):
+class LeftOut(Record, kw_only=True):
     """A range of the log that the view does not show, and why.
 
     Attributes:
@@ -104,7 +104,7 @@ class LeftOut(Record):
     unit: str = "turns"
 
 
-class MemoryView(Record):
+class MemoryView(Record, kw_only=True):
     """What an agent is to see of the past.
 
     Attributes:
@@ -126,7 +126,7 @@ class MemoryView(Record):
     warnings: tuple[str, ...] = ()
 
 
-class Conversation(Record):
+class Conversation(Record, kw_only=True):
     """The newest part of one agent's conversation in one thread.
 
     Attributes:
@@ -180,7 +180,7 @@ class ConversationLog(Protocol):
 OlderMessages = Callable[[int, int], Awaitable[tuple[Message, ...]]]
 
 
-class MemoryContext(Record):
+class MemoryContext(Record, kw_only=True):
     """All that a strategy may know when it builds a view. Only ``thread_id`` is required.
 
     Attributes:
@@ -222,7 +222,7 @@ class MemoryContext(Record):
         return () if self.load_older is None else await self.load_older(before, limit)
 
 
-class MemoryTurn(Record):
+class MemoryTurn(Record, kw_only=True):
     """A finished Tern, as ``update_memory`` gets it.
 
     Attributes:
@@ -248,7 +248,7 @@ class MemoryTurn(Record):
     budget: Budget = Budget()
 
 
-class MemoryUpdate(Record):
+class MemoryUpdate(Record, kw_only=True):
     """What ``update_memory`` reports.
 
     Attributes:
@@ -260,7 +260,7 @@ class MemoryUpdate(Record):
     report: CompressReport | None = None
 
 
-class CompressReport(Record):
+class CompressReport(Record, kw_only=True):
     """What Compact did.
 
     Attributes:

@@ -25,7 +25,7 @@ REASONS: Mapping[MessageState, str] = {
 }
 
 
-class ExplainedRow(Record):
+class ExplainedRow(Record, kw_only=True):
     """One piece of a view.
 
     Attributes:
@@ -55,7 +55,7 @@ class ExplainedRow(Record):
     said_at: datetime = EPOCH
 
 
-class Explanation(Record):
+class Explanation(Record, kw_only=True):
     """A whole view, explained.
 
     Attributes:

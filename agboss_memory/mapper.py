@@ -34,7 +34,7 @@ ROUNDS = 3
 """How often a view is fitted again because the mapper added to it, before the mapped messages themselves are cut."""
 
 
-class MapRequest(Record):
+class MapRequest(Record, kw_only=True):
     """What is to be mapped.
 
     Attributes:
@@ -192,7 +192,7 @@ def _maps_nothing(mapper: LlmMessageMapper, messages: Sequence[Message]) -> bool
     return type(mapper) is DefaultLlmMessageMapper and not any(message.attachments for message in messages)
 
 
-class Prepared(Record):
+class Prepared(Record, kw_only=True):
     """A view that fits its window: the view, its messages, and the task as it stands in them."""
 
     view: MemoryView
@@ -200,7 +200,7 @@ class Prepared(Record):
     task: str = ""
 
 
-class LastStep(Record):
+class LastStep(Record, kw_only=True):
     """Everything between Fit and the model.
 
     Attributes:

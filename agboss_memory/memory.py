@@ -50,7 +50,7 @@ _OPEN_TURNS = 1024
 _PAGE = 500
 
 
-class WindowView(Record):
+class WindowView(Record, kw_only=True):
     """What to send for the next model call.
 
     Attributes:

@@ -47,7 +47,7 @@ class TernStatus(StrEnum):
         return self is not TernStatus.RUNNING and self is not TernStatus.PAUSED
 
 
-class ToolCall(Record):
+class ToolCall(Record, kw_only=True):
     """A request of the model to run a tool.
 
     Attributes:
@@ -61,7 +61,7 @@ class ToolCall(Record):
     arguments: str = "{}"
 
 
-class ThinkingPart(Record):
+class ThinkingPart(Record, kw_only=True):
     """A reasoning block of a model. Passed back byte-identical or dropped whole, never shortened.
 
     Attributes:
@@ -95,7 +95,7 @@ def is_text(media_type: str) -> bool:
     return media_type.startswith("text/") or media_type in _TEXT_LIKE
 
 
-class AttachmentRecord(Record):
+class AttachmentRecord(Record, kw_only=True):
     """A file that came with a task, as the log keeps it. Its bytes are in the ``FileStore``, under the id.
 
     Attributes:
@@ -116,7 +116,7 @@ class AttachmentRecord(Record):
         return media_kind(self.media_type)
 
 
-class MediaPart(Record):
+class MediaPart(Record, kw_only=True):
     """A file as it is sent to a model, beside the text of its message.
 
     Attributes:
@@ -143,7 +143,7 @@ class MediaPart(Record):
         return len(self.data)
 
 
-class Message(Record):
+class Message(Record, kw_only=True):
     """One message of an agent's conversation.
 
     Attributes:
@@ -197,7 +197,7 @@ class Message(Record):
         return self.state in ("summary", "placeholder")
 
 
-class UsageRecord(Record):
+class UsageRecord(Record, kw_only=True):
     """One paid or free call, as it is booked.
 
     Attributes:
@@ -223,7 +223,7 @@ class UsageRecord(Record):
     source: UsageSource = "unknown"
 
 
-class Tern(Record):
+class Tern(Record, kw_only=True):
     """One task -> answer round of a thread.
 
     Attributes:
@@ -269,7 +269,7 @@ class Tern(Record):
     attachments: tuple[AttachmentRecord, ...] = ()
 
 
-class Summary(Record):
+class Summary(Record, kw_only=True):
     """A record that stands for a closed range of the log.
 
     Attributes:
@@ -301,7 +301,7 @@ class Summary(Record):
     created_at: datetime = EPOCH
 
 
-class Block(Record):
+class Block(Record, kw_only=True):
     """A closed range of Terns and what became of its summary.
 
     Attributes:

@@ -32,13 +32,13 @@ _BRACKETS = re.compile(
 )
 
 
-class NoticeContext(Record):
+class NoticeContext(Record, kw_only=True):
     """A file that came with the message of the current turn."""
 
     attachment: AttachmentRecord
 
 
-class PlaceholderContext(Record):
+class PlaceholderContext(Record, kw_only=True):
     """A file that is not shown, and why."""
 
     attachment: AttachmentRecord

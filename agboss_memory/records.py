@@ -20,14 +20,6 @@ def fields(record: "type[Struct] | Struct") -> tuple[str, ...]:
     return record.__struct_fields__
 
 
-class _KeywordOnly(type(Struct)):
-    """msgspec inherits `frozen`, but not `kw_only`."""
-
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> type:
-        options.setdefault("kw_only", True)
-        return super().__new__(mcs, name, bases, namespace, **options)
-
-
 class _DataclassFields:
     """What the dataclasses module looks for on a class, built when somebody asks."""
 
@@ -46,7 +38,11 @@ def _as_dataclass_field(one: Any) -> "dataclasses.Field[Any]":
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-class Record(Struct, frozen=True, metaclass=_KeywordOnly):
-    """A frozen record with slots, made by keywords."""
+class Record(Struct, frozen=True):
+    """A frozen record with slots, made by keywords: say ``class Point(Record, kw_only=True)``.
+
+    msgspec does not inherit ``kw_only``, and a metaclass of our own that added it would make every record cost three
+    times as much: the interpreter calls such classes through a tuple and a dict.
+    """
 
     __dataclass_fields__ = _DataclassFields()

@@ -25,7 +25,7 @@ _REACH = 64
 """Characters behind a bracket that are searched for the name of a tag."""
 
 
-class Row(Record):
+class Row(Record, kw_only=True):
     """One piece of the rendered view; the pieces joined give the text.
 
     Attributes:

@@ -20,7 +20,7 @@ SUMMARY_TOKENS = 200
 _THREAD = "what-if"
 
 
-class WhatIfCall(Record):
+class WhatIfCall(Record, kw_only=True):
     """One model call of the conversation.
 
     Attributes:
@@ -45,7 +45,7 @@ class WhatIfCall(Record):
     common: int
 
 
-class WhatIf(Record):
+class WhatIf(Record, kw_only=True):
     """A whole conversation under one configuration.
 
     Attributes:

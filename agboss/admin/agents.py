@@ -23,7 +23,7 @@ TEXTS = ("description", "systemPrompt", "model")
 """Fields of the form that are plain text."""
 
 
-class Card(Record):
+class Card(Record, kw_only=True):
     """An agent in the list.
 
     Attributes:

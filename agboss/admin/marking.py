@@ -10,7 +10,7 @@ from agboss.server.problems import problem_of
 from agboss_memory.records import Record
 
 
-class Mark(Record):
+class Mark(Record, kw_only=True):
     """One problem.
 
     Attributes:

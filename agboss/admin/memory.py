@@ -25,7 +25,7 @@ SYSTEM = -1
 """Number of the system prompt."""
 
 
-class Piece(Record):
+class Piece(Record, kw_only=True):
     """One numbered piece of a conversation.
 
     Attributes:

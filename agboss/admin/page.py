@@ -28,7 +28,7 @@ _POLICY = (
 )
 
 
-class Admin(Record):
+class Admin(Record, kw_only=True):
     """What all pages share."""
 
     service: Service
@@ -103,7 +103,7 @@ def failed(error: AgbossError) -> Note:
 Handler = Callable[[Visit], Awaitable[Response]]
 
 
-class Page(Record):
+class Page(Record, kw_only=True):
     """A route of the admin pages.
 
     Attributes:

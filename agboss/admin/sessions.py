@@ -23,7 +23,7 @@ MOST = 1000
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-class Note(Record):
+class Note(Record, kw_only=True):
     """What a browser is told on its next page.
 
     Attributes:

@@ -24,7 +24,7 @@ GLANCE = 50
 """Newest Terns of which a list tells the cost."""
 
 
-class Glance(Record):
+class Glance(Record, kw_only=True):
     """A thread in the list.
 
     Attributes:

@@ -10,7 +10,7 @@ WIDTH = 1000
 """Units of the bar's length."""
 
 
-class Part(Record):
+class Part(Record, kw_only=True):
     """One part of the bar.
 
     Attributes:
@@ -28,7 +28,7 @@ class Part(Record):
     width: float = 0.0
 
 
-class Window(Record):
+class Window(Record, kw_only=True):
     """The bar.
 
     Attributes:

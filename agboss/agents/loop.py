@@ -26,7 +26,7 @@ from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
 
 
-class AgentView(Record):
+class AgentView(Record, kw_only=True):
     """What the model gets for one call: system text, the past with the task, and tools that only this view needs."""
 
     system: str
@@ -53,7 +53,7 @@ class Listener(Protocol):
 ViewBuilder = Callable[[int, tuple[Message, ...]], Awaitable[AgentView]]
 
 
-class AgentJob(Record):
+class AgentJob(Record, kw_only=True):
     """One run of an agent within a Tern.
 
     Attributes:
@@ -87,7 +87,7 @@ class AgentJob(Record):
     listener: Listener | None = None
 
 
-class AgentAnswer(Record):
+class AgentAnswer(Record, kw_only=True):
     """What an agent answered: the text, and the model instance of a typed output."""
 
     text: str

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-class AgentPlan(Record):
+class AgentPlan(Record, kw_only=True):
     """A resolved agent.
 
     Attributes:

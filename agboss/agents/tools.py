@@ -27,7 +27,7 @@ _ARGS_SECTION = re.compile(r"^\s*Args:\s*$", re.MULTILINE)
 _ARG_LINE = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
 
 
-class BoundTool(Record):
+class BoundTool(Record, kw_only=True):
     """A tool that can run.
 
     Attributes:

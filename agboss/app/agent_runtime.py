@@ -35,7 +35,7 @@ from agboss_memory.stores import Store, open_store
 Definitions = DefinitionFolder | str | os.PathLike[str] | Sequence[AgentDefinition | Mapping[str, Any]]
 
 
-class AgentSession(Record):
+class AgentSession(Record, kw_only=True):
     """A conversation with one agent.
 
     Attributes:

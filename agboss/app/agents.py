@@ -9,7 +9,7 @@ from agboss.plan import Plan
 from agboss_memory.records import Record
 
 
-class AgentInfo(Record):
+class AgentInfo(Record, kw_only=True):
     """An agent with everything inherited filled in.
 
     Attributes:

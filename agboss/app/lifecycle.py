@@ -32,7 +32,7 @@ RENEW_SECONDS = 3.0
 """How often a running Tern gives one."""
 
 
-class AppSettings(Record):
+class AppSettings(Record, kw_only=True):
     """What ``create_app`` was told.
 
     Attributes:

@@ -23,7 +23,7 @@ LONGEST_ID = 512
 """Characters of a thread id, an owner or an idempotency key."""
 
 
-class RunArguments(Record):
+class RunArguments(Record, kw_only=True):
     """The keyword arguments of ``execute`` and ``stream``."""
 
     thread: str | None = None

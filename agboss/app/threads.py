@@ -26,7 +26,7 @@ PAGE = 200
 """Terns read at once."""
 
 
-class Thread(Record):
+class Thread(Record, kw_only=True):
     """A thread with its Terns.
 
     Attributes:
@@ -44,7 +44,7 @@ class Thread(Record):
     terns: tuple[Tern, ...]
 
 
-class ThreadExport(Record):
+class ThreadExport(Record, kw_only=True):
     """Everything that is stored of a thread: Terns, what the agents said, and every summary ever made.
 
     Attributes:

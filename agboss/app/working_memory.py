@@ -24,7 +24,7 @@ SYSTEM_NUMBER = -1
 """``sequence_num`` of the system prompt."""
 
 
-class MemoryRow(Record):
+class MemoryRow(Record, kw_only=True):
     """One row of a view.
 
     Attributes:
@@ -64,7 +64,7 @@ class MemoryRow(Record):
         return self.content if self.compressed_content is None else self.compressed_content
 
 
-class WorkingMemory(Record):
+class WorkingMemory(Record, kw_only=True):
     """What an agent sees of a thread.
 
     Attributes:

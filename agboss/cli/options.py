@@ -30,7 +30,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
 }
 
 
-class Session(Record):
+class Session(Record, kw_only=True):
     """What a command may use.
 
     Attributes:

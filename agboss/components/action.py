@@ -18,7 +18,7 @@ from agboss_memory.messages import Tern
 C = TypeVar("C", bound=type[Any])
 
 
-class ActionContext(ToolContext):
+class ActionContext(ToolContext, kw_only=True):
     """What an action may know.
 
     Attributes:
@@ -34,7 +34,7 @@ class ActionContext(ToolContext):
     history: tuple[Tern, ...] = ()
 
 
-class ActionSpec(ComponentSpec):
+class ActionSpec(ComponentSpec, kw_only=True):
     """An action: ``input`` and ``output`` are pydantic models, or None for text."""
 
     target: type[Any]

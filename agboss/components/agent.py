@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=type[Any])
 
 
-class PromptContext(Record):
+class PromptContext(Record, kw_only=True):
     """What a prompt function may know.
 
     Attributes:
@@ -60,14 +60,14 @@ StrategyLike: TypeAlias = "type[BaseMemoryStrategy] | BaseMemoryStrategy"
 MemoryConfigLike: TypeAlias = "AnyMemoryConfig | Mapping[str, Any] | str"
 
 
-class ToolUse(Record):
+class ToolUse(Record, kw_only=True):
     """One tool of one agent: the tool and its cap for this agent (characters; 0 or less = the tool's own)."""
 
     spec: ToolSpec
     max_result_chars: int = 0
 
 
-class StrategyUse(Record):
+class StrategyUse(Record, kw_only=True):
     """The memory strategy that an agent names: a class that the container builds, or an instance."""
 
     name: str
@@ -76,14 +76,14 @@ class StrategyUse(Record):
     injectable: InjectableSpec = InjectableSpec(dependencies=())
 
 
-class MemoryUse(Record):
+class MemoryUse(Record, kw_only=True):
     """The ``memory_config`` that an agent names: the configuration, or why it is none."""
 
     config: AnyMemoryConfig | None = None
     problem: InvalidInputError | None = None
 
 
-class AgentSpec(ComponentSpec):
+class AgentSpec(ComponentSpec, kw_only=True):
     """An agent as declared; None means inherited from the workflow's defaults."""
 
     target: type[Any]

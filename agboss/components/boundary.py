@@ -25,13 +25,13 @@ class Finish(Generic[OutT]):
     """Base of a workflow's exit. Subclass it as ``class Done(Finish[Report])`` and decorate with ``@workflow_finish``."""
 
 
-class StartSpec(ComponentSpec):
+class StartSpec(ComponentSpec, kw_only=True):
     """An entry: ``input`` is the pydantic model that callers pass, or None for text."""
 
     input: type[BaseModel] | None = None
 
 
-class FinishSpec(ComponentSpec):
+class FinishSpec(ComponentSpec, kw_only=True):
     """An exit: ``output`` is the pydantic model of ``RunResult.output``, or None for text."""
 
     output: type[BaseModel] | None = None

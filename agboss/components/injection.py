@@ -17,7 +17,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound=type[Any])
 
 
-class Provider(Record):
+class Provider(Record, kw_only=True):
     """One entry of ``providers``.
 
     Attributes:

@@ -36,7 +36,7 @@ def key_name(key: object) -> str:
     return key.name if isinstance(key, InjectionToken) else describe(key)
 
 
-class Dependency(Record):
+class Dependency(Record, kw_only=True):
     """One constructor or function parameter that the container fills."""
 
     parameter: str
@@ -44,7 +44,7 @@ class Dependency(Record):
     optional: bool = False
 
 
-class InjectableSpec(Record):
+class InjectableSpec(Record, kw_only=True):
     """How the container builds a class: its dependencies, how long an instance lives, and what prevents it."""
 
     dependencies: tuple[Dependency, ...]

@@ -22,7 +22,7 @@ ATTRIBUTE = "__agboss__"
 Kind: TypeAlias = Literal["workflow", "agent", "router", "action", "tool", "start", "finish", "model_provider"]
 
 
-class ComponentSpec(Record):
+class ComponentSpec(Record, kw_only=True):
     """What every component has: its kind, a name unique within the workflow, and a description."""
 
     kind: Kind
@@ -30,7 +30,7 @@ class ComponentSpec(Record):
     description: str = ""
 
 
-class Metadata(Record):
+class Metadata(Record, kw_only=True):
     """The one record on a decorated class or function."""
 
     component: ComponentSpec | None = None

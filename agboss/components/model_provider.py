@@ -13,7 +13,7 @@ from agboss.errors import DeclarationError
 C = TypeVar("C", bound=type[Any])
 
 
-class ModelProviderSpec(ComponentSpec):
+class ModelProviderSpec(ComponentSpec, kw_only=True):
     """A provider: models ``name:anything`` come from the class's ``model(spec)``."""
 
     target: type[Any]

@@ -18,7 +18,7 @@ RouterLike: TypeAlias = "AnyRouter | Mapping[str, Any]"
 _SETTINGS: TypeAdapter[AnyRouter | None] = TypeAdapter(RouterSettings | None, config={"defer_build": True})
 
 
-class RouterSpec(ComponentSpec):
+class RouterSpec(ComponentSpec, kw_only=True):
     """A router as declared; ``settings`` None = the workflow's ``defaults.router``."""
 
     settings: AnyRouter | None = None

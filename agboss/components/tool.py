@@ -23,7 +23,7 @@ _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ReportCost = Callable[[Decimal, str], None]
 
 
-class ToolContext(Record):
+class ToolContext(Record, kw_only=True):
     """What a tool may know about its call.
 
     Attributes:
@@ -49,7 +49,7 @@ class ToolContext(Record):
             self.report(Decimal(str(usd)), what)
 
 
-class ToolParameter(Record):
+class ToolParameter(Record, kw_only=True):
     """One parameter that the model fills."""
 
     name: str
@@ -57,7 +57,7 @@ class ToolParameter(Record):
     default: Any = inspect.Parameter.empty
 
 
-class ToolSpec(ComponentSpec):
+class ToolSpec(ComponentSpec, kw_only=True):
     """A tool as declared.
 
     Attributes:

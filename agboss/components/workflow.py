@@ -29,7 +29,7 @@ class WorkflowDefinition:
         return WorkflowSettings()
 
 
-class WorkflowSpec(ComponentSpec):
+class WorkflowSpec(ComponentSpec, kw_only=True):
     """A workflow as declared. ``flow`` holds edges made by ``chain`` and ``from_``."""
 
     target: type[Any]

@@ -17,7 +17,7 @@ FRAMEWORK_KEYS: tuple[type[Any], ...] = (MemoryModel,)
 """Keys that the framework itself provides."""
 
 
-class Root(Record):
+class Root(Record, kw_only=True):
     """Something of the flow that the container builds or fills: a strategy, a tool, an action."""
 
     label: str

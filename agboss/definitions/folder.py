@@ -21,7 +21,7 @@ Stamp = tuple[int, int, int]
 """Time in nanoseconds, size in bytes and inode: what tells that a file has changed."""
 
 
-class DefinitionProblem(Record):
+class DefinitionProblem(Record, kw_only=True):
     """A file that is no definition.
 
     Attributes:
@@ -33,7 +33,7 @@ class DefinitionProblem(Record):
     error: AgbossError
 
 
-class _Read(Record):
+class _Read(Record, kw_only=True):
     stamp: Stamp
     found: AgentDefinition | AgbossError
 

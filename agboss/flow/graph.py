@@ -15,7 +15,7 @@ from agboss_memory.records import Record, replace
 _NODE_KINDS = ("start", "agent", "router", "action", "finish")
 
 
-class Node(Record):
+class Node(Record, kw_only=True):
     """One node.
 
     Attributes:
@@ -34,7 +34,7 @@ class Node(Record):
         return (*self.routes, *((self.next,) if self.next else ()))
 
 
-class Graph(Record):
+class Graph(Record, kw_only=True):
     """A flow without violations."""
 
     nodes: Mapping[str, Node]

@@ -12,7 +12,7 @@ from agboss_memory.notices import part_line
 from agboss_memory.records import Record
 
 
-class ToolSchema(Record):
+class ToolSchema(Record, kw_only=True):
     """A tool as a model sees it.
 
     Attributes:
@@ -26,7 +26,7 @@ class ToolSchema(Record):
     parameters: dict[str, Any]
 
 
-class CallSettings(Record):
+class CallSettings(Record, kw_only=True):
     """How one call is made; None = the provider's default."""
 
     temperature: float | None = None
@@ -34,7 +34,7 @@ class CallSettings(Record):
     thinking: Thinking | None = None
 
 
-class ModelRequest(Record):
+class ModelRequest(Record, kw_only=True):
     """One call of a chat model.
 
     Attributes:
@@ -73,7 +73,7 @@ class ModelRequest(Record):
         return "\n".join(part for part in parts if part)
 
 
-class ModelUsage(Record):
+class ModelUsage(Record, kw_only=True):
     """What a call used, as reported by the provider.
 
     Attributes:
@@ -99,7 +99,7 @@ LENGTH = "length"
 """The ``finish_reason`` of an answer that was cut off at the longest one allowed."""
 
 
-class ModelReply(Record):
+class ModelReply(Record, kw_only=True):
     """What a model answered.
 
     Attributes:

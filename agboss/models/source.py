@@ -14,7 +14,7 @@ from agboss_memory.tokens.calibration import Calibration
 _UNASKED = object()
 
 
-class Caller(Record):
+class Caller(Record, kw_only=True):
     """Who asks for a model.
 
     Attributes:

@@ -51,7 +51,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?!\s|$)[^.!?。！
 _STATUS = re.compile(r"^\[(failed|guarded|cancelled|paused|running)\]", re.IGNORECASE)
 
 
-class Statement(Record):
+class Statement(Record, kw_only=True):
     """One sentence of a view.
 
     Attributes:
@@ -70,7 +70,7 @@ class Statement(Record):
         return self.text.rstrip("\"')]").endswith(("?", "？"))
 
 
-class Sight(Record):
+class Sight(Record, kw_only=True):
     """What is in sight of one call: the task, and statements, oldest first."""
 
     task: str

@@ -10,7 +10,7 @@ from agboss_memory.messages import AttachmentRecord, TernStatus, UsageRecord
 from agboss_memory.records import Record, field
 
 
-class RouteOption(Record):
+class RouteOption(Record, kw_only=True):
     """A route as a router sees it.
 
     Attributes:
@@ -24,7 +24,7 @@ class RouteOption(Record):
     examples: tuple[str, ...] = ()
 
 
-class RouteRequest(Record):
+class RouteRequest(Record, kw_only=True):
     """One decision.
 
     Attributes:
@@ -54,7 +54,7 @@ class RouteRequest(Record):
     attachments: tuple[AttachmentRecord, ...] = ()
 
 
-class RouteResult(Record):
+class RouteResult(Record, kw_only=True):
     """A decision.
 
     Attributes:

@@ -20,7 +20,7 @@ class BadAnswerError(ValueError):
     """An answer that breaks the decision API. Its text says how."""
 
 
-class Choice(Record):
+class Choice(Record, kw_only=True):
     """A checked answer to a choice question.
 
     Attributes:
@@ -36,7 +36,7 @@ class Choice(Record):
     reported_confidence: float | None = None
 
 
-class Decisions(Record):
+class Decisions(Record, kw_only=True):
     """A server's reply.
 
     Attributes:

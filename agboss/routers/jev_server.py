@@ -20,7 +20,7 @@ TYPESAFE_USD_PER_TOKEN = Decimal("0.000000042")
 """TypeSafe's list price of an input token; output is free. Its own API reports no cost."""
 
 
-class DecisionServer(Record):
+class DecisionServer(Record, kw_only=True):
     """A server of the decision API.
 
     Attributes:

@@ -15,13 +15,13 @@ from agboss.server.problems import ServerError, json_response
 from agboss_memory.records import Record
 
 
-class AgentList(Record):
+class AgentList(Record, kw_only=True):
     """All agents that work."""
 
     agents: tuple[AgentInfo, ...]
 
 
-class StoredMemory(Record):
+class StoredMemory(Record, kw_only=True):
     """The memoryConfig of an agent.
 
     Attributes:

@@ -28,7 +28,7 @@ LARGEST_NUMBER = 2**62
 """Largest number of a path, query or header."""
 
 
-class Query(Record):
+class Query(Record, kw_only=True):
     """A parameter of the query or a header.
 
     Attributes:
@@ -46,7 +46,7 @@ class Query(Record):
     place: Literal["query", "header"] = "query"
 
 
-class Service(Record):
+class Service(Record, kw_only=True):
     """What handlers may use."""
 
     served: Served
@@ -95,7 +95,7 @@ class Call:
 Handler = Callable[[Call], Awaitable[Response]]
 
 
-class Endpoint(Record):
+class Endpoint(Record, kw_only=True):
     """A route.
 
     Attributes:

@@ -10,7 +10,7 @@ from agboss.server.problems import ServerError, json_response
 from agboss_memory.records import Record
 
 
-class Health(Record):
+class Health(Record, kw_only=True):
     """``ok``."""
 
     status: str = "ok"

@@ -21,7 +21,7 @@ MOST_CHARACTERS = 1_000_000
 """Characters of them."""
 
 
-class LoggedEvent(Record):
+class LoggedEvent(Record, kw_only=True):
     """An event as it is kept.
 
     Attributes:

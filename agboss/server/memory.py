@@ -17,7 +17,7 @@ from agboss_memory.records import Record
 from agboss_memory.replay import WhatIf
 
 
-class Compacted(Record):
+class Compacted(Record, kw_only=True):
     """What Compact did.
 
     Attributes:
@@ -31,13 +31,13 @@ class Compacted(Record):
     summaries: tuple[Summary, ...]
 
 
-class Undone(Record):
+class Undone(Record, kw_only=True):
     """The summary that was retired, None when there was none."""
 
     summary: Summary | None
 
 
-class ToolResult(Record):
+class ToolResult(Record, kw_only=True):
     """The full text of a tool result."""
 
     id: str

@@ -70,14 +70,14 @@ class ServerError(AgbossError):
     """A request that never reaches an App; ``data["status"]`` is the HTTP status."""
 
 
-class ProblemPlace(Record):
+class ProblemPlace(Record, kw_only=True):
     """One problem of an input: JSON pointer and message."""
 
     pointer: str
     message: str
 
 
-class Problem(Record):
+class Problem(Record, kw_only=True):
     """An error, as RFC 9457 has it.
 
     Attributes:

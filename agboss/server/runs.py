@@ -21,7 +21,7 @@ MOST_ENDED = 200
 """Terns that have ended and whose events are still kept; the oldest goes first."""
 
 
-class Order(Record):
+class Order(Record, kw_only=True):
     """What to run.
 
     Attributes:

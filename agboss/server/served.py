@@ -16,7 +16,7 @@ MOST_THREADS = 10_000
 """Threads whose agent is remembered."""
 
 
-class Place(Record):
+class Place(Record, kw_only=True):
     """Where a thread lives.
 
     Attributes:

@@ -26,7 +26,7 @@ GRACE = 10.0
 """Default seconds that running Terns get when the server stops."""
 
 
-class ServerSettings(Record):
+class ServerSettings(Record, kw_only=True):
     """Checked settings of a server.
 
     Attributes:

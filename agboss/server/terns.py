@@ -61,7 +61,7 @@ class NewTern(WireModel):
     detach: bool = False
 
 
-class Cancelled(Record):
+class Cancelled(Record, kw_only=True):
     """Whether a Tern was running, and is cancelled now."""
 
     cancelled: bool

@@ -23,13 +23,13 @@ class NewThread(WireModel):
     agent: str | None = None
 
 
-class ThreadMade(Record):
+class ThreadMade(Record, kw_only=True):
     """Id of a new thread."""
 
     id: str
 
 
-class ThreadList(Record):
+class ThreadList(Record, kw_only=True):
     """Threads, newest first.
 
     Attributes:

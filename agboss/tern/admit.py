@@ -17,7 +17,7 @@ POLL = 0.25
 """Seconds after which a thread that another process holds is asked for again; within a process nobody polls."""
 
 
-class AdmitRequest(Record):
+class AdmitRequest(Record, kw_only=True):
     """What is to be admitted.
 
     Attributes:
@@ -39,7 +39,7 @@ class AdmitRequest(Record):
     clock: Callable[[], float] = time.monotonic
 
 
-class AdmitResult(Record):
+class AdmitResult(Record, kw_only=True):
     """The admission with its window; ``window`` is empty for a repeat."""
 
     admitted: Admitted

@@ -24,7 +24,7 @@ from agboss_memory.tool_results import FETCH_TOOL_RESULT, holds_stub
 NO_TOOLS: Mapping[str, BoundTool] = MappingProxyType({})
 
 
-class ContextRequest(Record):
+class ContextRequest(Record, kw_only=True):
     """What is known before one model call of an agent.
 
     Attributes:
@@ -66,7 +66,7 @@ class ContextRequest(Record):
     files: PartContentReader | None = None
 
 
-class BuiltContext(Record):
+class BuiltContext(Record, kw_only=True):
     """What the model gets: the view as the strategy made it, system text, messages as they are sent, and tools for it."""
 
     view: MemoryView

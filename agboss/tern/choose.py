@@ -16,14 +16,14 @@ from agboss_memory.records import Record
 from agboss_memory.strategies import TurnMemory
 
 
-class ChooseRequest(Record):
+class ChooseRequest(Record, kw_only=True):
     """Where the Tern stands: at a router."""
 
     live: LiveTern
     router: Node
 
 
-class Choice(Record):
+class Choice(Record, kw_only=True):
     """The next node, and the decision."""
 
     node: Node

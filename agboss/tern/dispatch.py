@@ -16,7 +16,7 @@ from agboss_memory.records import Record
 from agboss_memory.render import user_message
 
 
-class DispatchRequest(Record):
+class DispatchRequest(Record, kw_only=True):
     """Which node runs.
 
     Attributes:
@@ -34,7 +34,7 @@ class DispatchRequest(Record):
     goes_on: bool = False
 
 
-class Dispatched(Record):
+class Dispatched(Record, kw_only=True):
     """What the node gave: its answer as text, and the value for the next node (a model instance or the text)."""
 
     answer: str

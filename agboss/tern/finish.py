@@ -11,7 +11,7 @@ from agboss.run import as_answer, as_model
 from agboss_memory.records import Record
 
 
-class FinishRequest(Record):
+class FinishRequest(Record, kw_only=True):
     """The finish that was reached and what the last node gave."""
 
     finish: FinishSpec
@@ -19,7 +19,7 @@ class FinishRequest(Record):
     answer: str
 
 
-class Finished(Record):
+class Finished(Record, kw_only=True):
     """The Tern's answer, its output, and the output's JSON for the store (None for text)."""
 
     answer: str

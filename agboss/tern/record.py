@@ -21,7 +21,7 @@ _HEARD = (TernStatus.ANSWERED, TernStatus.FAILED, TernStatus.GUARDED)
 """What strategies learn from."""
 
 
-class RecordRequest(Record):
+class RecordRequest(Record, kw_only=True):
     """How the Tern ended.
 
     Attributes:
@@ -47,7 +47,7 @@ class RecordRequest(Record):
     error_code: str = ""
 
 
-class Recorded(Record):
+class Recorded(Record, kw_only=True):
     """The stored Tern, its messages, the blocks that are due now, and the strategies whose update is due."""
 
     tern: Tern

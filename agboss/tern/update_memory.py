@@ -31,7 +31,7 @@ UPDATE_TRIES = 4
 """The first call of ``update_memory``, then one at each of the thread's next three Terns."""
 
 
-class MemoryRequest(Record):
+class MemoryRequest(Record, kw_only=True):
     """What is to be done.
 
     Attributes:
@@ -51,7 +51,7 @@ class MemoryRequest(Record):
     messages: tuple[Message, ...] = ()
 
 
-class MemoryReport(Record):
+class MemoryReport(Record, kw_only=True):
     """What was done: the compaction, and the error of a strict one."""
 
     compaction: CompactionReport | None = None

@@ -9,7 +9,7 @@ from agboss.routers import RouteOption, RouteRequest
 from agboss_memory.messages import Message
 
 
-class RoutedRequest(RouteRequest):
+class RoutedRequest(RouteRequest, kw_only=True):
     """One decision that a scripted router was asked for: a ``RouteRequest`` with the members of a model's request.
 
     Attributes:

@@ -16,7 +16,7 @@ from agboss.errors import DeclarationError
 from agboss_memory.records import Record
 
 
-class Reply(Record):
+class Reply(Record, kw_only=True):
     """The model answers with text."""
 
     text: str
@@ -25,7 +25,7 @@ class Reply(Record):
     usd: Decimal | None = None
 
 
-class Call(Record):
+class Call(Record, kw_only=True):
     """The model calls a tool. Build one by hand for a call that a confused model makes.
 
     Attributes:
@@ -39,7 +39,7 @@ class Call(Record):
     strict: bool = False
 
 
-class Route(Record):
+class Route(Record, kw_only=True):
     """The router chooses a component."""
 
     target: Any

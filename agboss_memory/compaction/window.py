@@ -64,7 +64,7 @@ class Calls:
             self.left -= 1
 
 
-class RangeTask(Record):
+class RangeTask(Record, kw_only=True):
     """What is to be summarised.
 
     Attributes:

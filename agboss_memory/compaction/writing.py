@@ -39,7 +39,7 @@ PER_MESSAGE = 4
 """Tokens that a provider adds around each message."""
 
 
-class SummaryTask(Record):
+class SummaryTask(Record, kw_only=True):
     """What is to be summarised.
 
     Attributes:

@@ -17,7 +17,7 @@ from agboss_memory.render import user_message, user_text
 REASON = "over_window"
 
 
-class FitRequest(Record):
+class FitRequest(Record, kw_only=True):
     """One request before it is sent.
 
     Attributes:
@@ -44,7 +44,7 @@ class FitRequest(Record):
     complete: bool = False
 
 
-class Fitted(Record):
+class Fitted(Record, kw_only=True):
     """The same request within the window.
 
     Attributes:

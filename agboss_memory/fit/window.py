@@ -27,7 +27,7 @@ RESULT_SHARE = 4
 """Results of the open atom keep a quarter of the room together before summaries are left out for them."""
 
 
-class WindowFit(Record):
+class WindowFit(Record, kw_only=True):
     """A request with an exact window before it is sent.
 
     Attributes:

@@ -9,7 +9,7 @@ from agboss_memory.messages import EPOCH, AttachmentRecord, Block, Summary, Tern
 from agboss_memory.records import Record
 
 
-class WindowSpec(Record):
+class WindowSpec(Record, kw_only=True):
     """How much of a thread an admission reads.
 
     Attributes:
@@ -21,7 +21,7 @@ class WindowSpec(Record):
     summaries: int = 0
 
 
-class Window(Record):
+class Window(Record, kw_only=True):
     """The newest part of a thread, as strategies read it.
 
     Attributes:
@@ -37,7 +37,7 @@ class Window(Record):
     planned_to: int = 0
 
 
-class Admission(Record):
+class Admission(Record, kw_only=True):
     """A request to start a Tern.
 
     Attributes:
@@ -83,7 +83,7 @@ class Admission(Record):
     ticket: int = 0
 
 
-class PendingWork(Record):
+class PendingWork(Record, kw_only=True):
     """Memory work of a finished Tern that is still to be done.
 
     Attributes:
@@ -97,7 +97,7 @@ class PendingWork(Record):
     attempts: int = 0
 
 
-class Admitted(Record):
+class Admitted(Record, kw_only=True):
     """The answer to an admission.
 
     Attributes:
@@ -133,7 +133,7 @@ class Admitted(Record):
     resumes: int = 0
 
 
-class Enqueue(Record):
+class Enqueue(Record, kw_only=True):
     """A Tern that has to wait, before it asks to be admitted.
 
     Attributes:
@@ -151,7 +151,7 @@ class Enqueue(Record):
     lease_seconds: float = 10.0
 
 
-class Interruption(Record):
+class Interruption(Record, kw_only=True):
     """A running Tern that was asked to end: the thread's key, the Tern's number, and who runs it."""
 
     key: int
@@ -159,7 +159,7 @@ class Interruption(Record):
     holder: str
 
 
-class Resumable(Record):
+class Resumable(Record, kw_only=True):
     """A Tern that is marked as running while nobody runs it.
 
     Attributes:
@@ -179,7 +179,7 @@ class Resumable(Record):
     resumes: int = 0
 
 
-class Claim(Record):
+class Claim(Record, kw_only=True):
     """A request to go on with a resumable Tern.
 
     Attributes:
@@ -199,14 +199,14 @@ class Claim(Record):
     window: WindowSpec = WindowSpec()
 
 
-class BookedUsage(Record):
+class BookedUsage(Record, kw_only=True):
     """A usage record under the key that makes its booking idempotent within the Tern."""
 
     step_key: str
     record: UsageRecord
 
 
-class Step(Record):
+class Step(Record, kw_only=True):
     """A finished call of a running Tern, kept until the Tern ends.
 
     Attributes:
@@ -222,7 +222,7 @@ class Step(Record):
     outcome: str
 
 
-class StepWrite(Record):
+class StepWrite(Record, kw_only=True):
     """A finished step of the running Tern, under the fence of its admission.
 
     ``usage`` is booked with it, so that its cost is known whatever becomes of the Tern.

@@ -37,7 +37,7 @@ from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.views import ViewRecord
 
 
-class ThreadInfo(Record):
+class ThreadInfo(Record, kw_only=True):
     """A thread as listed.
 
     Attributes:
@@ -59,7 +59,7 @@ class ThreadInfo(Record):
     running: bool = False
 
 
-class Commit(Record):
+class Commit(Record, kw_only=True):
     """The final transaction of a Tern.
 
     Attributes:
@@ -88,14 +88,14 @@ class Commit(Record):
     strategies: tuple[str, ...] = ()
 
 
-class Committed(Record):
+class Committed(Record, kw_only=True):
     """What the final transaction left: the thread's version and the blocks that are due now, oldest first."""
 
     version: int
     due: tuple[Block, ...] = ()
 
 
-class ThreadRef(Record):
+class ThreadRef(Record, kw_only=True):
     """Names a thread for a read or for administration.
 
     Attributes:
@@ -111,7 +111,7 @@ class ThreadRef(Record):
     any_owner: bool = False
 
 
-class ThreadState(Record):
+class ThreadState(Record, kw_only=True):
     """A thread outside a Tern: what ``/memory`` and Compact start from."""
 
     info: ThreadInfo
@@ -122,7 +122,7 @@ class ThreadState(Record):
     pending: tuple[PendingWork, ...] = ()
 
 
-class SummaryWrite(Record):
+class SummaryWrite(Record, kw_only=True):
     """One summary with its block and its cost, written together or not at all.
 
     The block of a turn summary becomes ``done``. A second active summary of the same range is refused quietly: the
@@ -138,7 +138,7 @@ class SummaryWrite(Record):
     usage: tuple[BookedUsage, ...] = ()
 
 
-class MemoryOutcome(Record):
+class MemoryOutcome(Record, kw_only=True):
     """The end of one piece of memory work that wrote no summary.
 
     Attributes:
@@ -160,7 +160,7 @@ class MemoryOutcome(Record):
     usage: tuple[BookedUsage, ...] = ()
 
 
-class DaySpend(Record):
+class DaySpend(Record, kw_only=True):
     """What a workflow spent on one UTC day, kept up to date by every write that books usage.
 
     ``model_calls`` counts booked records whose purpose is not ``tool``; ``tokens`` is input plus output; ``micro_usd``
@@ -174,7 +174,7 @@ class DaySpend(Record):
     micro_usd: int = 0
 
 
-class TernPage(Record):
+class TernPage(Record, kw_only=True):
     """A page of Terns.
 
     Attributes:
@@ -190,7 +190,7 @@ class TernPage(Record):
     newest: bool = False
 
 
-class MessagePage(Record):
+class MessagePage(Record, kw_only=True):
     """A page of messages of one agent's conversation (newest first inside the range, returned oldest first).
 
     ``tern`` restricts it to one Tern; ``agent`` None means all agents (only with ``tern``). Messages that were stored
@@ -203,7 +203,7 @@ class MessagePage(Record):
     tern: int | None = None
 
 
-class Append(Record):
+class Append(Record, kw_only=True):
     """Messages that are stored outside a Tern.
 
     Attributes:
@@ -223,7 +223,7 @@ class Append(Record):
     owner: str | None = None
 
 
-class Appended(Record):
+class Appended(Record, kw_only=True):
     """The thread's key and the numbers that the messages got; ``last`` below ``first`` when there were none."""
 
     key: int

@@ -9,7 +9,7 @@ from agboss_memory.records import Record
 from agboss_memory.stores.admissions import BookedUsage, PendingWork
 
 
-class TernCopy(Record):
+class TernCopy(Record, kw_only=True):
     """A Tern with what its record does not show.
 
     Attributes:
@@ -23,14 +23,14 @@ class TernCopy(Record):
     idempotency_key: str | None = None
 
 
-class MessageCopy(Record):
+class MessageCopy(Record, kw_only=True):
     """A message with its place among all messages of its Tern, from 0."""
 
     message: Message
     place: int = 0
 
 
-class SummaryCopy(Record):
+class SummaryCopy(Record, kw_only=True):
     """A summary with its lineage.
 
     Attributes:
@@ -44,7 +44,7 @@ class SummaryCopy(Record):
     superseded_by: int | None = None
 
 
-class ThreadCopy(Record):
+class ThreadCopy(Record, kw_only=True):
     """A thread without its lease, tickets and steps.
 
     Attributes:
@@ -74,7 +74,7 @@ class ThreadCopy(Record):
     unbound: tuple[BookedUsage, ...] = ()
 
 
-class AgentSums(Record):
+class AgentSums(Record, kw_only=True):
     """What a store keeps of one agent's conversation so that it need not be added up."""
 
     agent: str
@@ -83,7 +83,7 @@ class AgentSums(Record):
     uncounted: int
 
 
-class Finding(Record):
+class Finding(Record, kw_only=True):
     """Something in a store that cannot be.
 
     Attributes:

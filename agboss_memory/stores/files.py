@@ -22,7 +22,7 @@ _SHARD = 2
 """Digits of an id that name its folder, so that none holds more than a 256th of the files."""
 
 
-class FileWrite(Record):
+class FileWrite(Record, kw_only=True):
     """Bytes to keep."""
 
     data: bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agboss_memory.records import Record
 
 
-class ViewRecord(Record):
+class ViewRecord(Record, kw_only=True):
     """The composition of one view.
 
     Attributes:

@@ -18,7 +18,7 @@ Shape = Callable[[tuple[Atom, ...]], Awaitable[tuple[Atom, ...]]]
 """From live atoms to what the view shows of them, every message with the tokens of what it shows."""
 
 
-class Loaded(Record):
+class Loaded(Record, kw_only=True):
     """What was read.
 
     Attributes:

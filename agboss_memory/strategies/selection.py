@@ -39,7 +39,7 @@ def share(window: int, ratio: Decimal) -> int:
     return int(window * ratio)
 
 
-class Picked(Record):
+class Picked(Record, kw_only=True):
     """What a rule selected: kept atoms, oldest first, and the others with a reason."""
 
     kept: tuple[Atom, ...]

@@ -53,7 +53,7 @@ REFUSALS = ("memory.fixed-overhead", "memory.open-round")
 """What a request may be refused with: it cannot fit."""
 
 
-class World(Record):
+class World(Record, kw_only=True):
     """What is the same for all threads of one play.
 
     Attributes:

@@ -9,7 +9,7 @@ from agboss_memory.messages import Message, Summary, Tern
 from agboss_memory.records import Record
 
 
-class Shown(Record):
+class Shown(Record, kw_only=True):
     """A request.
 
     Attributes:

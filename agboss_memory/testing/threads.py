@@ -33,7 +33,7 @@ SNIPPETS = (
 """Texts that some system lost, mangled or obeyed."""
 
 
-class Turn(Record):
+class Turn(Record, kw_only=True):
     """One turn of a conversation.
 
     Attributes:

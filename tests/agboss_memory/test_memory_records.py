@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import pickle
+from pathlib import Path
 
 import pytest
 from pydantic_core import to_jsonable_python
@@ -11,13 +13,13 @@ from pydantic_core import to_jsonable_python
 from agboss_memory.records import Record, field, replace
 
 
-class Point(Record):
+class Point(Record, kw_only=True):
     x: int
     tags: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list[str])
 
 
-class Deep(Point):
+class Deep(Point, kw_only=True):
     z: int = 0
 
 
@@ -47,3 +49,24 @@ def test_it_is_json_for_pydantic_and_survives_pickle() -> None:
     deep = Deep(x=1, tags=("a",))
     assert to_jsonable_python(deep) == {"x": 1, "tags": ["a"], "notes": [], "z": 0}
     assert pickle.loads(pickle.dumps(deep)) == deep
+
+
+def test_every_record_says_whether_it_takes_keywords_alone() -> None:
+    root = Path(__file__).parents[2]
+    trees = [
+        ast.parse(file.read_text(encoding="utf-8"))
+        for part in ("agboss", "agboss_memory")
+        for file in (root / part).rglob("*.py")
+    ]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    records, found = {"Record"}, -1
+    while len(records) != found:
+        found = len(records)
+        records |= {one.name for one in classes if any(isinstance(b, ast.Name) and b.id in records for b in one.bases)}
+    silent = [
+        one.name
+        for one in classes
+        if one.name in records and one.name != "Record" and not any(word.arg == "kw_only" for word in one.keywords)
+    ]
+    assert len(records) > 150
+    assert not silent, "add kw_only=True"

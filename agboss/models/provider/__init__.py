@@ -17,7 +17,7 @@ __all__ = ["RetryPolicy", "open_provider_model"]
 _EXTRAS = {"anthropic": "anthropic", "google": "google"}
 
 
-class RetryPolicy(Record):
+class RetryPolicy(Record, kw_only=True):
     """How often and how patiently a failed attempt is made again.
 
     Attributes:

@@ -17,7 +17,7 @@ from agboss_memory.attachments import Attachment
 from agboss_memory.records import Record
 
 
-class Question(Record):
+class Question(Record, kw_only=True):
     """The newest message of a client: its text and its files. Earlier ones are in the thread."""
 
     text: str
