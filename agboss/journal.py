@@ -40,7 +40,7 @@ class Journal:
         self._number = number
         self._fence = fence
         self._take = take
-        self._steps = {step.key: step for step in steps}
+        self._steps = {step.key: step for step in steps} if steps else {}
 
     @property
     def begun(self) -> bool:

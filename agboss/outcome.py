@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic import ValidationError
@@ -72,15 +73,21 @@ def answered(finished: Finished, live: LiveTern) -> Outcome:
     )
 
 
-def failed(live: LiveTern, error: BaseException, *, asked: bool, expired: bool, timeout: float | None) -> Outcome:
+def failed(live: LiveTern, error: BaseException, *, stopped: str, timeout: float | None) -> Outcome:
     """The flow was stopped by an error, a cancellation, or its time-out.
 
     A cancelled Tern keeps what was streamed of its answer.
+
+    Args:
+        live: The Tern.
+        error: What the flow raised.
+        stopped: Why the App itself cancelled it: ``asked``, ``expired``, or empty.
+        timeout: The time-out in seconds.
     """
     partial = "".join(live.heard)
     place = f"turn {live.number} of thread {live.thread!r}"
-    if expired and isinstance(error, TimeoutError):
-        if asked:
+    if stopped and isinstance(error, asyncio.CancelledError):
+        if stopped == "asked":
             stop: AgbossError = TernCancelledError("run.cancelled", f"{place} was cancelled", "")
             cause = "The turn was cancelled."
         else:
@@ -129,7 +136,7 @@ def result_of(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResu
         spend=live.meter.spend,
         memory=None if report.compaction is None else str(report.compaction),
         compaction=report.compaction,
-        warnings=tuple(live.warnings),
+        warnings=tuple(live.warnings.lines),
     )
 
 

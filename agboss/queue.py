@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TypeAlias
 
 from agboss.errors import ThreadBusyError
-from agboss_memory.records import Struct
 
 Line: TypeAlias = tuple[str | None, ...]
 """Names a line. The first part says of what kind, so that no id of one kind can meet one of another."""
@@ -17,19 +17,15 @@ def thread_line(thread: str) -> Line:
     return ("thread", thread)
 
 
-class _Line(Struct):
-    lock: asyncio.Lock
-    users: int = 0
-
-
 class ThreadQueue:
     """Lines of waiting Terns, one per key; a line without users is forgotten.
 
-    asyncio's lock wakes its waiters in the order in which they came.
+    Whoever finds no line is inside at once, which costs one entry of a dictionary. The others wait in the order in
+    which they came, and each gets its turn from the one before it.
     """
 
     def __init__(self) -> None:
-        self._lines: dict[Line, _Line] = {}
+        self._lines: dict[Line, deque[asyncio.Future[None]]] = {}
         self._emptied = asyncio.Event()
 
     async def drained(self) -> None:
@@ -41,43 +37,51 @@ class ThreadQueue:
     def __len__(self) -> int:
         return len(self._lines)
 
-    async def enter(self, key: Line, wait: float | None) -> None:
-        """Wait for one's turn, at most ``wait`` seconds (None = for ever, 0 = not at all). Raises ThreadBusyError."""
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = _Line(asyncio.Lock())
-        elif wait == 0:
-            raise _busy(key, 0)
-        line.users += 1
-        try:
-            if line.users == 1:
-                await line.lock.acquire()
-            else:  # whoever is not alone may have to wait, also when the lock is free at this moment
-                async with asyncio.timeout(wait):
-                    await line.lock.acquire()
-        except TimeoutError:
-            self._forget(key, line)
-            raise _busy(key, wait) from None
-        except BaseException:
-            self._forget(key, line)
-            raise
-
     def busy(self, key: Line) -> bool:
         """Whether somebody is inside or waiting."""
         return key in self._lines
 
+    def take(self, key: Line) -> bool:
+        """Enter a line in which nobody is; False when somebody is."""
+        if key in self._lines:
+            return False
+        self._lines[key] = deque()
+        return True
+
+    async def enter(self, key: Line, wait: float | None) -> None:
+        """Wait for one's turn, at most ``wait`` seconds (None = for ever, 0 = not at all). Raises ThreadBusyError."""
+        if self.take(key):
+            return
+        if wait == 0:
+            raise _busy(key, 0)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._lines[key].append(turn)
+        try:
+            async with asyncio.timeout(wait):
+                await turn
+        except BaseException as error:
+            self._give_up(key, turn)
+            if isinstance(error, TimeoutError):
+                raise _busy(key, wait) from None
+            raise
+
     def leave(self, key: Line) -> None:
         """Let the next one in."""
-        line = self._lines[key]
-        line.lock.release()
-        self._forget(key, line)
+        waiting = self._lines[key]
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._lines[key]
+        if not self._lines:
+            self._emptied.set()
 
-    def _forget(self, key: Line, line: _Line) -> None:
-        line.users -= 1
-        if line.users == 0:
-            del self._lines[key]
-            if not self._lines:
-                self._emptied.set()
+    def _give_up(self, key: Line, turn: asyncio.Future[None]) -> None:
+        if turn.done() and not turn.cancelled():  # the turn came in the same moment: it is the next one's
+            self.leave(key)
+        elif turn in self._lines.get(key, ()):
+            self._lines[key].remove(turn)
 
 
 def _busy(key: Line, wait: float | None) -> ThreadBusyError:

@@ -94,6 +94,30 @@ class RunResult(Record, kw_only=True):
         )
 
 
+class Warnings(Struct, eq=False):
+    """The warnings of one Tern. They know no Tern, so that nothing that warns keeps one alive in a circle.
+
+    Attributes:
+        thread: Id of the thread.
+        number: Number of the Tern.
+        emit: Receives events, None when nobody listens.
+        lines: One line each.
+    """
+
+    thread: str
+    number: int
+    emit: Callable[[events.RunEvent], None] | None = None
+    lines: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Add a warning; the same line is added once."""
+        if text not in self.lines:
+            self.lines.append(text)
+            logger.warning("thread %s, turn %d: %s", self.thread, self.number, text, extra={"warning": text})
+            if self.emit is not None:
+                self.emit(events.Warned(text=text))
+
+
 class LiveTern(Struct, kw_only=True, eq=False):
     """A Tern between admission and its end: what the stages share. Everything else is a frozen record.
 
@@ -113,6 +137,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         window: The newest part of the thread before this Tern.
         meter: Bounds and books all calls.
         journal: Finished calls, for a run that has to go on elsewhere.
+        warnings: What went wrong without ending it.
         emit: Receives events, None when nobody listens.
         attachments: Files that came with the task.
         pending: Memory work that an earlier Tern left.
@@ -122,7 +147,6 @@ class LiveTern(Struct, kw_only=True, eq=False):
         agent: The agent that answered last.
         messages: What the agents said.
         visits: How often each router was asked.
-        warnings: One line each.
         heard: What was streamed of the answer so far.
         compacted: Summaries of agents' own conversations that were written.
         views: What model calls were shown, None = it is not recorded.
@@ -142,6 +166,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     window: Window
     meter: Meter
     journal: Journal
+    warnings: Warnings
     metadata: str | None = None
     emit: Callable[[events.RunEvent], None] | None = None
     attachments: tuple[AttachmentRecord, ...] = ()
@@ -152,7 +177,6 @@ class LiveTern(Struct, kw_only=True, eq=False):
     agent: str = ""
     messages: list[Message] = []
     visits: dict[str, int] = {}
-    warnings: list[str] = []
     heard: list[str] = []
     compacted: list[Summary] = []
     views: list[ViewRecord] | None = None
@@ -163,11 +187,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
 
     def warn(self, text: str) -> None:
         """Add a warning; the same line is added once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
-            logger.warning("thread %s, turn %d: %s", self.thread, self.number, text, extra={"warning": text})
-            if self.emit is not None:
-                self.emit(events.Warned(text=text))
+        self.warnings.add(text)
 
     def hear(self, text: str) -> None:
         """Note a piece of the answer that a listener has got: it is kept if the Tern is cancelled now."""

@@ -14,7 +14,7 @@ from agboss.hearing import Hearing
 from agboss.journal import Journal
 from agboss.models.meter import Meter
 from agboss.outcome import Outcome, answered, conclude, failed, result_of, stored_result
-from agboss.run import LiveTern, RunResult, one_line
+from agboss.run import LiveTern, RunResult, Warnings, one_line
 from agboss.runtime import (
     Interrupt,
     Place,
@@ -52,6 +52,8 @@ from agboss_memory.stores.views import ViewRecord
 
 MOST_RESUMES = 5
 """How often a Tern is taken over from a process that is gone; it may be the Tern that ends them."""
+
+_NOTHING_DONE = MemoryReport()
 
 RECORD_TRIES = 3
 """How often the final transaction is tried while the store is locked; each try waits for the store's own time-out."""
@@ -130,7 +132,8 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     if admitted.tern is not None:
         return stored_result(plan, admitted.thread, admitted.tern)
     steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
-    meter = Meter(plan.limits, plan.cost_of, resumes=admitted.resumes)
+    warnings = Warnings(admitted.thread, admitted.number, request.emit)
+    meter = Meter(plan.limits, plan.cost_of, warnings.add, resumes=admitted.resumes)
     live = LiveTern(
         plan=plan,
         store=runtime.store,
@@ -146,6 +149,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
         window=result.window,
         meter=meter,
         journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter.take, steps),
+        warnings=warnings,
     )
     live.metadata = request.metadata
     live.emit = request.emit
@@ -153,7 +157,6 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     live.pending = admitted.pending
     live.resumes = admitted.resumes
     live.views = [] if runtime.record_views else None
-    meter.warn = live.warn
     _note(live)
     return live
 
@@ -173,23 +176,23 @@ def _note(live: LiveTern) -> None:
 
 async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope) -> Outcome:
     """Walk the flow; whatever happens becomes an outcome that can be stored."""
-    timer = asyncio.timeout(request.timeout)
-    interrupt = Interrupt(timer, live.key, live.owner, request.idempotency_key)
+    interrupt = runtime.running[live.thread] = Interrupt(live, request)
     try:
-        async with timer:
-            runtime.running[live.thread] = interrupt
-            if live.resumes > MOST_RESUMES:
-                raise TernFailedError(
-                    "run.gave-up",
-                    f"turn {live.number} of thread {live.thread!r} was taken over {live.resumes} times and never ended",
-                    "find out what ends its processes",
-                )
-            for item in request.attachments:  # the log names them by now, so that nobody removes them
-                await live.store.files.write(FileWrite(data=item.data))
-            finished = await _in_scope(runtime, live, scope)
-        return answered(finished, live)
+        if live.resumes > MOST_RESUMES:
+            raise TernFailedError(
+                "run.gave-up",
+                f"turn {live.number} of thread {live.thread!r} was taken over {live.resumes} times and never ended",
+                "find out what ends its processes",
+            )
+        for item in request.attachments:  # the log names them by now, so that nobody removes them
+            await live.store.files.write(FileWrite(data=item.data))
+        finished = await _in_scope(runtime, live, scope)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
-        return failed(live, error, asked=interrupt.asked, expired=timer.expired(), timeout=request.timeout)
+        interrupt.end()
+        return failed(live, error, stopped=interrupt.reason, timeout=request.timeout)
+    else:
+        interrupt.end()
+        return answered(finished, live)
     finally:
         runtime.running.pop(live.thread, None)
 
@@ -200,13 +203,13 @@ async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finis
         day = await spent_today(runtime, live.started_at.date().isoformat())
         if day is not None:
             live.meter.bound_by(day)
+    container = runtime.plan.container
+    if not container.opens_in_terns:
+        return await _work(runtime, live)
     finished: Finished | None = None
     try:
-        async with runtime.plan.container.tern(scope):
-            crashed = tuple(work for work in live.pending if work.attempts == 0) if live.pending else ()
-            if crashed:
-                await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
-            finished = await _walk(live)
+        async with container.tern(scope):
+            finished = await _work(runtime, live)
     except Exception as error:
         if finished is None:
             raise
@@ -215,8 +218,12 @@ async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finis
     return finished
 
 
-async def _walk(live: LiveTern) -> Finished:
-    """Choose -> build_context -> dispatch, again and again, then finish."""
+async def _work(runtime: Runtime, live: LiveTern) -> Finished:
+    """Memory work that a crash left, then choose -> build_context -> dispatch, again and again, then finish."""
+    if live.pending:
+        crashed = tuple(work for work in live.pending if work.attempts == 0)
+        if crashed:
+            await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
     nodes = live.plan.graph.nodes
     node = nodes[live.start]
     live.path.append(live.start)
@@ -290,10 +297,12 @@ async def _record_views(live: LiveTern, views: list[ViewRecord]) -> None:
 
 async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> MemoryReport:
     """Memory work after the commit. A fault of the store, or a cancellation, leaves the rest to the next Tern."""
+    if not (recorded.strategies or live.pending or recorded.due or live.compacted):
+        return _NOTHING_DONE
     fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
     retried = tuple(work for work in live.pending if work.attempts > 0)
     if not (fresh or retried or recorded.due or live.compacted):
-        return MemoryReport()
+        return _NOTHING_DONE
     complete = False
     try:
         report = await update_memory(

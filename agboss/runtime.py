@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import agboss.events as events
 from agboss.components.settings import RunLimits
@@ -18,6 +18,9 @@ from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, Struct, field
 from agboss_memory.stores.admissions import Enqueue, Resumable
 from agboss_memory.stores.contract import DaySpend, Store, ThreadRef
+
+if TYPE_CHECKING:
+    from agboss.run import LiveTern
 
 ThreadPolicy: TypeAlias = Literal["enqueue", "reject", "interrupt"]
 
@@ -52,20 +55,44 @@ class Runtime(Struct, kw_only=True, eq=False):
     running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
 
 
-class Interrupt(Struct, eq=False):
-    """Ends the run of a Tern early: by a time-out or because the App was asked to."""
+class Interrupt:
+    """Ends the run of a Tern early: by its time-out, or because the App was asked to. Made inside the run's task.
 
-    timer: asyncio.Timeout
-    key: int = 0
-    owner: str | None = None
-    idempotency_key: str | None = None
-    asked: bool = False
+    Like ``asyncio.timeout`` it cancels the task and tells its own cancellation from one that came from outside.
+
+    Args:
+        live: The Tern.
+        request: What asked for it.
+    """
+
+    __slots__ = ("_before", "_task", "_timer", "idempotency_key", "key", "owner", "reason")
+
+    def __init__(self, live: LiveTern, request: RunRequest) -> None:
+        self.key = live.key
+        self.owner = live.owner
+        self.idempotency_key = request.idempotency_key
+        self.reason: Literal["", "asked", "expired"] = ""
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._before = self._task.cancelling()
+        self._timer: asyncio.TimerHandle | None = None
+        if request.timeout is not None:
+            self._timer = self._task.get_loop().call_later(request.timeout, self._stop, "expired")
 
     def cancel(self) -> None:
         """Cancel the Tern now; one that is being stopped already is left alone."""
-        if not self.timer.expired():
-            self.asked = True
-            self.timer.reschedule(asyncio.get_running_loop().time())
+        self._stop("asked")
+
+    def _stop(self, reason: Literal["asked", "expired"]) -> None:
+        if not self.reason:
+            self.reason = reason
+            self._task.cancel()
+
+    def end(self) -> None:
+        """The run is over: nothing stops it any more, and the task has no cancellation of ours left to handle."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.reason and self._task.uncancel() > self._before:
+            self.reason = ""  # somebody else cancelled the task as well, and that is what counts
 
 
 class RunRequest(Record, kw_only=True):
@@ -109,8 +136,14 @@ class Place(Struct, eq=False):
     lines: list[Line] = []
     ticket: int = 0
 
+    def take(self, line: Line) -> bool:
+        """Enter one more line if nobody is in it."""
+        if taken := self.queue.take(line):
+            self.lines.append(line)
+        return taken
+
     async def enter(self, line: Line, wait: float | None) -> None:
-        """Take a place in one more line. Raises ThreadBusyError."""
+        """Enter one more line. Raises ThreadBusyError."""
         await self.queue.enter(line, wait)
         self.lines.append(line)
 
@@ -139,10 +172,12 @@ async def enter(runtime: Runtime, request: RunRequest) -> Place:
     _refuse_own_thread(request)
     wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
     place = Place(runtime.queue)
+    thread = thread_line(request.thread)
+    if request.idempotency_key is None and place.take(thread):
+        return place
     try:
         if request.idempotency_key is not None:
             await place.enter(("key", request.owner, request.idempotency_key), runtime.queue_timeout)
-        thread = thread_line(request.thread)
         if wait and runtime.queue.busy(thread):
             place.ticket = await runtime.store.enqueue(
                 Enqueue(workflow=runtime.plan.name, thread=request.thread, holder=runtime.holder, now=utc_now())

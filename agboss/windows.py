@@ -58,12 +58,18 @@ class Windows:
             return
         window = entry.window
         terns = (*window.terns, tern)[-self.spec.terns :]
-        begun = tuple(replace(block, state="open") for block in planned)
-        passed = bool(window.blocks) and window.blocks[0].last < terns[0].number
-        held = merge_blocks(window.blocks, (*begun, *due), terns) if begun or due or passed else window.blocks
-        planned_to = max((window.planned_to, *(block.last for block in planned)))
-        entry.window = replace(window, terns=terns, blocks=held, planned_to=planned_to)
         entry.version = version
+        passed = bool(window.blocks) and window.blocks[0].last < terns[0].number
+        if not (planned or due or passed):
+            entry.window = replace(window, terns=terns)
+            return
+        begun = tuple(replace(block, state="open") for block in planned)
+        entry.window = replace(
+            window,
+            terns=terns,
+            blocks=merge_blocks(window.blocks, (*begun, *due), terns),
+            planned_to=max((window.planned_to, *(block.last for block in planned))),
+        )
 
     def after_summary(self, thread: str, window: Window, summary: Summary, block: Block) -> Window:
         """Take a new summary into the thread's window, or into ``window`` when none is held; gives the new one."""

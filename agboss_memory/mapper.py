@@ -183,13 +183,9 @@ def accepted(item: AttachmentRecord, accepts: Sequence[str]) -> bool:
     return item.kind in accepts
 
 
-def untouched(mapper: LlmMessageMapper, messages: Sequence[Message]) -> bool:
-    """Whether the last step would leave the messages as they are. It is the common case, and every Tern pays for it."""
-    return _maps_nothing(mapper, messages) and _same(paired(messages), messages)
-
-
-def _maps_nothing(mapper: LlmMessageMapper, messages: Sequence[Message]) -> bool:
-    return type(mapper) is DefaultLlmMessageMapper and not any(message.attachments for message in messages)
+def maps_text_alone(mapper: LlmMessageMapper) -> bool:
+    """Whether the mapper leaves messages without attachments as they are: the one that is used by default does."""
+    return type(mapper) is DefaultLlmMessageMapper
 
 
 class Prepared(Record, kw_only=True):
@@ -227,7 +223,7 @@ async def last_step(step: LastStep) -> Prepared:
         StrategyError: ``memory.mapper``, ``memory.bad-mapping``, and what Fit raises.
     """
     made = await step.prepare(0)
-    if _maps_nothing(step.mapper, made.messages):
+    if maps_text_alone(step.mapper) and not any(message.attachments for message in made.messages):
         return _told(made, paired(made.messages))
     budget = step.budget
     window = effective_window(budget.window) if step.exact else budget.window

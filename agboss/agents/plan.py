@@ -25,7 +25,10 @@ class AgentPlan(Record, kw_only=True):
     """A resolved agent.
 
     Attributes:
+        name: The agent's name.
         spec: The declaration.
+        prompt: Its system prompt, filled; None when a function makes it.
+        schema_texts: The tool schemas as text, for counting.
         model: Its model, with all defaults filled into its specification.
         tools: Its tools by name.
         strategy: What decides its view.
@@ -40,7 +43,10 @@ class AgentPlan(Record, kw_only=True):
         reader: Reads the bytes of files; None = the store's own.
     """
 
+    name: str
     spec: AgentSpec
+    prompt: str | None
+    schema_texts: tuple[str, ...]
     model: ModelHandle
     tools: Mapping[str, BoundTool]
     strategy: BaseMemoryStrategy
@@ -55,24 +61,6 @@ class AgentPlan(Record, kw_only=True):
     summary_model: str = ""
 
     @property
-    def name(self) -> str:
-        """The agent's name."""
-        return self.spec.name
-
-    @property
-    def schema_texts(self) -> list[str]:
-        """The tool schemas as text, for counting."""
-        return [tool.schema_text for tool in self.tools.values()]
-
-    @property
-    def reply_reserve(self) -> int:
-        """Tokens kept free for the answer: ``max_tokens`` if given, else min(4096, window // 8), 0 without a window."""
-        if self.model.spec.max_tokens is not None:
-            return self.model.spec.max_tokens
-        window = self.model.window
-        return 0 if window is None else min(4096, window // 8)
-
-    @property
     def kind(self) -> str:
         """The memoryConfig kind, ``turns`` for turn memory, else ``custom``."""
         if self.config is not None:
@@ -82,25 +70,16 @@ class AgentPlan(Record, kw_only=True):
     @property
     def budget(self) -> Budget:
         """Window, reply reserve and counter: what a strategy has to go by."""
-        return Budget(
-            window=self.model.window,
-            reply_reserve=self.reply_reserve,
-            counter=self.counter(),
-            calibration=self.model.calibration.factor,
-        )
+        return self.model.budget(self.counter)
 
     def system_prompt(self, context: PromptContext) -> str:
         """The prompt with its placeholders filled."""
         prompt = self.spec.prompt
-        return self.filled(prompt if isinstance(prompt, str) else prompt(context))
-
-    def filled(self, text: str) -> str:
-        """``text`` with its placeholders filled; braces that name no variable are left alone."""
-        return fill(text, self.variables)
+        return fill(prompt, self.variables) if isinstance(prompt, str) else fill(prompt(context), self.variables)
 
 
 def fill(text: str, variables: Mapping[str, str]) -> str:
-    """``text`` with ``{name}`` replaced for every known name."""
+    """``text`` with ``{name}`` replaced for every known name; braces that name no variable are left alone."""
     if not variables or "{" not in text:
         return text
     return PLACEHOLDER.sub(lambda found: variables.get(found.group(1), found.group(0)), text)

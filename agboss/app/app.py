@@ -252,7 +252,7 @@ class App:
             timeout=timeout,
         )
         request = make_request(self.name, self._lifecycle.assembly.graph, start, input, arguments)
-        runtime = await self._lifecycle.runtime(models=True)
+        runtime = self._lifecycle.ready() or await self._lifecycle.runtime(models=True)
         return await run_tern(runtime, request)
 
     def stream(

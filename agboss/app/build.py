@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
 import agboss_memory.strategies as strategies
 from agboss.agents import AgentPlan, BoundTool, MeteredMemoryModel, bind_tool
+from agboss.agents.plan import fill
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.fingerprint import fingerprint
 from agboss.components.action import ActionSpec
@@ -159,11 +160,14 @@ class Builder:
         else:
             writer = self._writer(spec, model, config)
             name, strategy = config.kind, self._window_memory(spec, config, writer)
-        reach = strategy.reach
+        reach, tools, variables = strategy.reach, self._tools(spec), self._assembly.spec.prompt_variables
         return AgentPlan(
+            name=spec.name,
             spec=spec,
+            prompt=fill(spec.prompt, variables) if isinstance(spec.prompt, str) else None,
+            schema_texts=tuple(tool.schema_text for tool in tools.values()),
             model=handle,
-            tools=self._tools(spec),
+            tools=tools,
             strategy=strategy,
             strategy_name=name,
             reach=Reach(
@@ -172,7 +176,7 @@ class Builder:
                 summaries=summaries if reach.summaries is None else reach.summaries,
             ),
             counter=cache(lambda: counter_for(model.name)),
-            variables=self._assembly.spec.prompt_variables,
+            variables=variables,
             config=config,
             shares_thread=spec.shares_thread,
             summary_model="" if writer is None else writer.spec.model,

@@ -78,6 +78,12 @@ class Lifecycle:
         self._stop: asyncio.Event | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    def ready(self) -> Runtime | None:
+        """The open App in its own event loop with all models found, else None."""
+        if self.closed or not self._models_open or self._loop is not asyncio.get_running_loop():
+            return None
+        return self._runtime
+
     async def runtime(self, *, models: bool = False) -> Runtime:
         """What runs share; opens the App at first use.
 

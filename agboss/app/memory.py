@@ -16,7 +16,7 @@ from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.journal import Journal
 from agboss.models.meter import Meter
 from agboss.queue import thread_line
-from agboss.run import LiveTern
+from agboss.run import LiveTern, Warnings
 from agboss.runtime import Runtime, spent_today
 from agboss.tern import ContextRequest, book_rest, build_context, compact_block
 from agboss.units import new_id
@@ -132,7 +132,7 @@ class AppMemory:
             window=plan.model.window,
             system=plan.system_prompt(prompt),
             schemas=plan.schema_texts,
-            reply_reserve=plan.reply_reserve,
+            reply_reserve=plan.model.reply_reserve,
         )
 
     async def compact(self, thread: str, agent: str | None = None, *, owner: str | None = None) -> CompressReport:
@@ -316,7 +316,8 @@ class AppMemory:
     async def _carrier(self, runtime: Runtime, state: ThreadState) -> LiveTern:
         """The newest Tern as the one that carries the work's cost."""
         prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
-        meter = Meter(runtime.plan.limits, runtime.plan.cost_of, prefix=prefix)
+        warnings = Warnings(state.info.id, state.info.terns)
+        meter = Meter(runtime.plan.limits, runtime.plan.cost_of, warnings.add, prefix=prefix)
         live = LiveTern(
             plan=runtime.plan,
             store=runtime.store,
@@ -332,8 +333,8 @@ class AppMemory:
             window=state.window,
             meter=meter,
             journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter.take),
+            warnings=warnings,
         )
-        live.meter.warn = live.warn
         live.meter.memory_calls = None  # a person asked for it
         day = await spent_today(runtime, live.started_at.date().isoformat())
         if day is not None:

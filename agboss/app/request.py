@@ -42,7 +42,8 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     check_id("thread", thread)
     check_id("owner", arguments.owner)
     check_id("idempotency_key", arguments.idempotency_key)
-    _check_timeout(arguments.timeout)
+    if arguments.timeout is not None:
+        _check_timeout(arguments.timeout)
     return RunRequest(
         thread=new_id() if thread is None else thread,
         create=thread is None or arguments.create_thread,
@@ -52,8 +53,8 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
         start=spec.name,
         value=value,
         task=_task(spec, value),
-        metadata=_metadata_json(arguments.metadata),
-        attachments=_attachments(arguments.attachments),
+        metadata=None if arguments.metadata is None else _metadata_json(arguments.metadata),
+        attachments=() if arguments.attachments == () else _attachments(arguments.attachments),
         timeout=arguments.timeout,
     )
 
@@ -69,8 +70,6 @@ def start_named(graph: Graph, name: str) -> type[Any]:
 
 
 def _attachments(given: Any) -> tuple[Attachment, ...]:
-    if given == ():
-        return ()
     what = f"attachments is a {type(given).__name__}"
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
         files = tuple(cast("Iterable[object]", given))
@@ -85,7 +84,7 @@ def _attachments(given: Any) -> tuple[Attachment, ...]:
 
 def _check_timeout(seconds: Any) -> None:
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if seconds is not None and not (number and seconds > 0):
+    if not (number and seconds > 0):
         raise InvalidInputError(
             "run.bad-timeout", f"timeout={seconds!r:.80}", "use a number of seconds above 0, or None"
         )
@@ -108,6 +107,8 @@ def check_id(name: str, value: Any) -> None:
 
 
 def _has_surrogate(text: str) -> bool:
+    if text.isascii():
+        return False
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -177,9 +178,7 @@ def _task(spec: StartSpec, value: Any) -> str:
         ) from error
 
 
-def _metadata_json(metadata: Any) -> str | None:
-    if metadata is None:
-        return None
+def _metadata_json(metadata: Any) -> str:
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(
             "run.bad-metadata", f"metadata={metadata!r:.80} is a {type(metadata).__name__}", "pass a dict, or None"

@@ -122,7 +122,7 @@ async def working_memory(
         total_tokens=system + sum(counts),
         token_counter_name=counter.name,
         context_window_tokens=agent.model.window,
-        reply_reserve_tokens=agent.reply_reserve,
+        reply_reserve_tokens=agent.model.reply_reserve,
         warnings=built.view.warnings,
     )
 
@@ -153,7 +153,7 @@ async def _window_memory(
         total_tokens=told.total_tokens,
         token_counter_name=told.counter,
         context_window_tokens=agent.model.window,
-        reply_reserve_tokens=agent.reply_reserve,
+        reply_reserve_tokens=agent.model.reply_reserve,
         warnings=told.warnings,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from injector import CallableProvider, Injector, InstanceProvider, UnsatisfiedRequirement, singleton
@@ -16,8 +16,6 @@ from agboss.container.scope import TernScope, tern_scope
 from agboss_memory.contract import MemoryModel
 
 MemoryModelFor = Callable[[str, Any], MemoryModel]
-
-_NOTHING: AbstractAsyncContextManager[None] = nullcontext()
 
 
 class Container:
@@ -68,12 +66,14 @@ class Container:
             return await stack.enter_async_context(made)
         return made
 
-    def tern(self, scope: TernScope) -> AbstractAsyncContextManager[None]:
-        """What factories of Tern scope provide, for as long as the block lasts. Costs nothing when there are none."""
-        return self._opened(scope) if self._tern_factories else _NOTHING
+    @property
+    def opens_in_terns(self) -> bool:
+        """Whether anything is opened for a Tern; else ``tern`` need not be entered."""
+        return bool(self._tern_factories)
 
     @asynccontextmanager
-    async def _opened(self, scope: TernScope) -> AsyncGenerator[None]:
+    async def tern(self, scope: TernScope) -> AsyncGenerator[None]:
+        """What factories of Tern scope provide, for as long as the block lasts."""
         async with AsyncExitStack() as stack:
             for provider in self._tern_factories:
                 await self._open_tern(provider, scope, stack)

@@ -28,6 +28,7 @@ MEMORY_CALLS = 4
 CostOf = Callable[["ModelSpec", ModelUsage], "tuple[Decimal | None, UsageSource]"]
 _MICRO = Decimal(1_000_000)
 _FREE = Decimal(0)
+_NO_SPEND = DaySpend()
 
 
 class _Tally(Struct):
@@ -61,7 +62,7 @@ class Meter:
         self._limits = limits
         self._run = limits.per_run if limits is not None else None
         self._day: RunLimits | None = None
-        self._before = DaySpend()
+        self._before = _NO_SPEND
         self._cost_of = cost_of
         self.warn = warn
         self._prefix = prefix
@@ -189,7 +190,7 @@ class Meter:
     def _bounds(self) -> list[tuple[str, RunLimits, DaySpend]]:
         found: list[tuple[str, RunLimits, DaySpend]] = []
         if self._run is not None:
-            found.append(("run", self._run, DaySpend()))
+            found.append(("run", self._run, _NO_SPEND))
         if self._day is not None:
             found.append(("day", self._day, self._before))
         return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agboss.components.settings import ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import CallSettings, ChatModel, ModelReply, ModelRequest
 from agboss.models.resolve import ModelCatalog
+from agboss_memory.contract import Budget, TokenCounter
 from agboss_memory.records import Record
 from agboss_memory.tokens.calibration import Calibration
 
@@ -55,7 +57,7 @@ class ModelHandle:
         calibration: What its provider counts beside our own counts.
     """
 
-    __slots__ = ("_catalog", "_model", "_source", "_window", "calibration", "caller", "settings", "spec")
+    __slots__ = ("_budget", "_catalog", "_model", "_source", "_window", "calibration", "caller", "settings", "spec")
 
     def __init__(self, catalog: ModelCatalog, source: ModelSource | None, caller: Caller, spec: ModelSpec) -> None:
         self._catalog = catalog
@@ -63,6 +65,7 @@ class ModelHandle:
         self._source = source
         self._model: ChatModel | None = None
         self._window: Any = _UNASKED
+        self._budget: Budget | None = None
         self.caller = caller
         self.spec = spec
         self.settings = CallSettings(temperature=spec.temperature, max_tokens=spec.max_tokens, thinking=spec.thinking)
@@ -86,10 +89,31 @@ class ModelHandle:
         return self._window
 
     @property
+    def reply_reserve(self) -> int:
+        """Tokens kept free for the answer: ``max_tokens`` if given, else min(4096, window // 8), 0 without a window."""
+        if self.spec.max_tokens is not None:
+            return self.spec.max_tokens
+        window = self.window
+        return 0 if window is None else min(4096, window // 8)
+
+    def budget(self, counter: Callable[[], TokenCounter]) -> Budget:
+        """What fits into the window, as ``counter`` counts. The same record until the calibration moves."""
+        budget = self._budget
+        if budget is None or budget.calibration != self.calibration.factor:
+            budget = Budget(
+                window=self.window,
+                reply_reserve=self.reply_reserve,
+                counter=counter(),
+                calibration=self.calibration.factor,
+            )
+            self._budget = budget if self._window is not _UNASKED else None
+        return budget
+
+    @property
     def accepts(self) -> tuple[str, ...]:
         """Kinds and media types of files that it takes; a model of another source takes what the configured one does."""
         return self._catalog.accepts(self.spec)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """Answer one request."""
-        return await self.open().generate(request)
+        return await (self._model or self.open()).generate(request)

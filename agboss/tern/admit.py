@@ -59,27 +59,30 @@ async def admit(request: AdmitRequest) -> AdmitResult:
         if admitted.kind == "busy":
             raise _busy(request.admission.thread)
     else:
-        admitted = await _in_line(request)
+        admitted = None if request.admission.ticket else await request.store.admit(request.admission)
+        if admitted is None or admitted.kind == "busy":
+            admitted = await _in_line(request, admitted)
     if admitted.kind == "repeat":
         return AdmitResult(admitted=admitted, window=Window())
     return AdmitResult(admitted=admitted, window=request.windows.after_admission(admitted, request.held))
 
 
-async def _in_line(request: AdmitRequest) -> Admitted:
-    """Ask until it is this Tern's turn. Whoever gives up gives the ticket back."""
+async def _in_line(request: AdmitRequest, admitted: Admitted | None) -> Admitted:
+    """Ask until it is this Tern's turn; ``admitted`` is the store's first answer. Whoever gives up gives the ticket back."""
     store, asked = request.store, request.admission
     deadline = request.clock() + request.wait
     try:
         while True:
-            admitted = await store.admit(asked)
-            left = deadline - request.clock()
+            if admitted is None:
+                admitted = await store.admit(asked)
             if admitted.kind != "busy":
                 return admitted
             asked = replace(asked, ticket=admitted.ticket)
+            left = deadline - request.clock()
             if left <= 0:
                 raise _busy(asked.thread)
             await store.wait(admitted.key, min(POLL, left))
-            asked = replace(asked, now=utc_now())
+            asked, admitted = replace(asked, now=utc_now()), None
     except BaseException:
         if asked.ticket:
             await asyncio.shield(store.leave(asked.ticket))

@@ -13,11 +13,11 @@ from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
 from agboss_memory.attachments import PartContentReader
 from agboss_memory.contract import Budget, ConversationLog, MemoryContext, MemoryView, OlderMessages
-from agboss_memory.fit import FitRequest, Fitted, as_is, fit, surely_fits
-from agboss_memory.mapper import LastStep, MapRequest, Prepared, last_step, untouched
+from agboss_memory.fit import FitRequest, Fitted, fit, roomy, surely_fits
+from agboss_memory.mapper import LastStep, MapRequest, Prepared, last_step, maps_text_alone
 from agboss_memory.messages import AttachmentRecord, Message
 from agboss_memory.records import Record, replace
-from agboss_memory.render import user_message
+from agboss_memory.render import user_message, user_text
 from agboss_memory.stores.contract import Window
 from agboss_memory.tool_results import FETCH_TOOL_RESULT, holds_stub
 
@@ -89,21 +89,24 @@ async def build_context(request: ContextRequest) -> BuiltContext:
     exact = agent.config is not None
     whole = _whole(system, view)
     fixed = (system if exact else whole, *agent.schema_texts)
+    if tools:
+        fixed += tuple(tool.schema_text for tool in tools.values())
+    plain = view.messages is None and not (exact or request.added or request.attachments)
+    if plain and maps_text_alone(agent.mapper):
+        text = user_text(view, request.task, request.results)
+        if roomy(budget, fixed, text):  # the common case: nothing to leave out, to cut or to map
+            return BuiltContext(view=view, system=whole, messages=(Message(role="user", content=text),), tools=tools)
     asked = FitRequest(
         agent=agent.name,
         view=view,
         task=request.task,
         results=request.results,
         added=request.added,
-        fixed=(*fixed, *(tool.schema_text for tool in tools.values())) if tools else fixed,
+        fixed=fixed,
         budget=budget,
         tern=request.tern if exact else 0,
         complete=exact,
     )
-    if not exact and surely_fits(asked):
-        messages = _messages(as_is(asked), request)
-        if untouched(agent.mapper, messages):
-            return BuiltContext(view=view, system=whole, messages=messages, tools=tools)
     made = await _last_step(request, asked)
     if exact:  # summaries may have gone for the rest to fit
         whole = _whole(system, made.view)
@@ -111,20 +114,17 @@ async def build_context(request: ContextRequest) -> BuiltContext:
 
 
 def _system(request: ContextRequest) -> str:
-    agent = request.agent
-    prompt = agent.spec.prompt
-    if isinstance(prompt, str):
-        return agent.filled(prompt)
-    return agent.filled(
-        prompt(
-            PromptContext(
-                thread_id=request.thread,
-                owner=request.owner,
-                tern=request.tern,
-                task=request.task,
-                now=request.now,
-                metadata=request.metadata,
-            )
+    prompt = request.agent.prompt
+    if prompt is not None:
+        return prompt
+    return request.agent.system_prompt(
+        PromptContext(
+            thread_id=request.thread,
+            owner=request.owner,
+            tern=request.tern,
+            task=request.task,
+            now=request.now,
+            metadata=request.metadata,
         )
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Awaitable
 from typing import Any
 
 from agboss.agents import AgentJob, Listener, ViewBuilder, run_agent
@@ -41,7 +42,7 @@ class Dispatched(Record, kw_only=True):
     value: Any
 
 
-async def dispatch(request: DispatchRequest) -> Dispatched:
+def dispatch(request: DispatchRequest) -> Awaitable[Dispatched]:
     """Run the node.
 
     Raises:
@@ -51,8 +52,8 @@ async def dispatch(request: DispatchRequest) -> Dispatched:
     """
     name = request.node.spec.name
     if request.build_view is not None:
-        return await _agent(request, name, request.build_view)
-    return await _action(request, name)
+        return _agent(request, name, request.build_view)
+    return _action(request, name)
 
 
 async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -> Dispatched:

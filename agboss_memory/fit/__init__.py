@@ -12,7 +12,7 @@ from agboss_memory.fit.estimate import (
     media_tokens,
     text_tokens,
 )
-from agboss_memory.fit.turns import FitRequest, Fitted, as_is, fit, surely_fits
+from agboss_memory.fit.turns import FitRequest, Fitted, fit, roomy, surely_fits
 from agboss_memory.fit.window import WindowFit, fit_window
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "FitRequest",
     "Fitted",
     "WindowFit",
-    "as_is",
     "cut_to",
     "document_tokens",
     "effective_window",
@@ -31,6 +30,7 @@ __all__ = [
     "fit",
     "fit_window",
     "media_tokens",
+    "roomy",
     "surely_fits",
     "text_tokens",
 ]

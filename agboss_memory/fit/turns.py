@@ -65,14 +65,17 @@ def surely_fits(request: FitRequest) -> bool:
         return False
     if budget.window is None or budget.counter is None:
         return True
-    most = sum(map(_most_tokens, (*request.fixed, user_text(request.view, request.task, request.results))))
-    most += sum(map(_most_tokens, _loop_texts(request.added))) if request.added else 0
-    return most + (1 + len(request.added)) * PER_MESSAGE + budget.reply_reserve <= budget.calibrated(budget.window)
+    text = user_text(request.view, request.task, request.results)
+    return roomy(budget, request.fixed, text, request.added)
 
 
-def as_is(request: FitRequest) -> Fitted:
-    """The request, for one that ``surely_fits``."""
-    return Fitted(view=request.view, task=request.task, added=request.added)
+def roomy(budget: Budget, fixed: tuple[str, ...], text: str, added: tuple[Message, ...] = ()) -> bool:
+    """``surely_fits`` for a request whose user message has this text."""
+    if budget.window is None or budget.counter is None:
+        return True
+    most = sum(map(_most_tokens, fixed)) + _most_tokens(text)
+    most += sum(map(_most_tokens, _loop_texts(added))) if added else 0
+    return most + (1 + len(added)) * PER_MESSAGE + budget.reply_reserve <= budget.calibrated(budget.window)
 
 
 def fit(request: FitRequest) -> Fitted:
@@ -86,7 +89,7 @@ def fit(request: FitRequest) -> Fitted:
         return _fit_exact(request, request.view.messages)
     budget = request.budget
     if budget.window is None or budget.counter is None or surely_fits(request):
-        return as_is(request)
+        return Fitted(view=request.view, task=request.task, added=request.added)
     counter = budget.counter
     window = budget.calibrated(budget.window)
     fixed = sum(counter.count(list(request.fixed))) + budget.reply_reserve
