@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import time
 from datetime import UTC, datetime
 
-import uuid_utils
+_VERSION = 7 << 76
+_VARIANT = 2 << 62
 
 
 def new_id() -> str:
-    """A fresh, sortable id: UUID version 7 as 36 characters."""
-    return str(uuid_utils.uuid7())
+    """A fresh id that sorts by the millisecond in which it was made: UUID version 7 (RFC 9562) as 36 characters."""
+    chance = int.from_bytes(os.urandom(10), "big")
+    value = (time.time_ns() // 1_000_000) << 80 | _VERSION | (chance >> 68) << 64 | _VARIANT | chance & (1 << 62) - 1
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def utc_now() -> datetime:
