@@ -92,7 +92,7 @@ class RunningConversation(StoredConversation):
         kept = await self.store.write_summary(write)
         self._pages.clear()
         if kept.text == own.text:
-            live.compacted.append(kept)
+            live.compacted += (kept,)
             if live.emit is not None:
                 live.emit(
                     events.Compacted(

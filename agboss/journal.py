@@ -26,6 +26,8 @@ class Journal:
         steps: What an earlier run of the Tern finished.
     """
 
+    __slots__ = ("_fence", "_key", "_number", "_steps", "_store", "_take")
+
     def __init__(
         self,
         store: Store,

@@ -84,7 +84,7 @@ def failed(live: LiveTern, error: BaseException, *, stopped: str, timeout: float
         stopped: Why the App itself cancelled it: ``asked``, ``expired``, or empty.
         timeout: The time-out in seconds.
     """
-    partial = "".join(live.heard)
+    partial = "".join(live.heard or ())
     place = f"turn {live.number} of thread {live.thread!r}"
     if stopped and isinstance(error, asyncio.CancelledError):
         if stopped == "asked":
@@ -136,7 +136,7 @@ def result_of(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResu
         spend=live.meter.spend,
         memory=None if report.compaction is None else str(report.compaction),
         compaction=report.compaction,
-        warnings=tuple(live.warnings.lines),
+        warnings=live.warnings.lines,
     )
 
 

@@ -25,7 +25,7 @@ class ThreadQueue:
     """
 
     def __init__(self) -> None:
-        self._lines: dict[Line, deque[asyncio.Future[None]]] = {}
+        self._lines: dict[Line, deque[asyncio.Future[None]] | None] = {}
         self._emptied = asyncio.Event()
 
     async def drained(self) -> None:
@@ -45,7 +45,7 @@ class ThreadQueue:
         """Enter a line in which nobody is; False when somebody is."""
         if key in self._lines:
             return False
-        self._lines[key] = deque()
+        self._lines[key] = None
         return True
 
     async def enter(self, key: Line, wait: float | None) -> None:
@@ -55,12 +55,18 @@ class ThreadQueue:
         if wait == 0:
             raise _busy(key, 0)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lines[key].append(turn)
+        waiting = self._lines[key]
+        if waiting is None:
+            waiting = self._lines[key] = deque()
+        waiting.append(turn)
         try:
             async with asyncio.timeout(wait):
                 await turn
         except BaseException as error:
-            self._give_up(key, turn)
+            if turn.done() and not turn.cancelled():  # the turn came in the same moment: it is the next one's
+                self.leave(key)
+            elif turn in waiting:
+                waiting.remove(turn)
             if isinstance(error, TimeoutError):
                 raise _busy(key, wait) from None
             raise
@@ -76,12 +82,6 @@ class ThreadQueue:
         del self._lines[key]
         if not self._lines:
             self._emptied.set()
-
-    def _give_up(self, key: Line, turn: asyncio.Future[None]) -> None:
-        if turn.done() and not turn.cancelled():  # the turn came in the same moment: it is the next one's
-            self.leave(key)
-        elif turn in self._lines.get(key, ()):
-            self._lines[key].remove(turn)
 
 
 def _busy(key: Line, wait: float | None) -> ThreadBusyError:

@@ -107,12 +107,12 @@ class Warnings(Struct, eq=False):
     thread: str
     number: int
     emit: Callable[[events.RunEvent], None] | None = None
-    lines: list[str] = []
+    lines: tuple[str, ...] = ()
 
     def add(self, text: str) -> None:
         """Add a warning; the same line is added once."""
         if text not in self.lines:
-            self.lines.append(text)
+            self.lines += (text,)
             logger.warning("thread %s, turn %d: %s", self.thread, self.number, text, extra={"warning": text})
             if self.emit is not None:
                 self.emit(events.Warned(text=text))
@@ -147,7 +147,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         agent: The agent that answered last.
         messages: What the agents said.
         visits: How often each router was asked.
-        heard: What was streamed of the answer so far.
+        heard: What was streamed of the answer so far, None = nothing.
         compacted: Summaries of agents' own conversations that were written.
         views: What model calls were shown, None = it is not recorded.
     """
@@ -177,8 +177,8 @@ class LiveTern(Struct, kw_only=True, eq=False):
     agent: str = ""
     messages: list[Message] = []
     visits: dict[str, int] = {}
-    heard: list[str] = []
-    compacted: list[Summary] = []
+    heard: list[str] | None = None
+    compacted: tuple[Summary, ...] = ()
     views: list[ViewRecord] | None = None
 
     def step(self, node: str) -> str:
@@ -191,6 +191,8 @@ class LiveTern(Struct, kw_only=True, eq=False):
 
     def hear(self, text: str) -> None:
         """Note a piece of the answer that a listener has got: it is kept if the Tern is cancelled now."""
+        if self.heard is None:
+            self.heard = []
         self.heard.append(text)
 
 

@@ -42,7 +42,7 @@ from agboss.tern import (
     record,
     update_memory,
 )
-from agboss.viewing import view_builder
+from agboss.viewing import Viewing
 from agboss_memory.contract import utc_now
 from agboss_memory.records import replace
 from agboss_memory.stores.admissions import Claim
@@ -186,7 +186,12 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
             )
         for item in request.attachments:  # the log names them by now, so that nobody removes them
             await live.store.files.write(FileWrite(data=item.data))
-        finished = await _in_scope(runtime, live, scope)
+        if runtime.plan.limits is not None:
+            await _bound_by_day(runtime, live)
+        if runtime.plan.container.opens_in_terns:
+            finished = await _in_scope(runtime, live, scope)
+        else:
+            finished = await _work(runtime, live)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
         interrupt.end()
         return failed(live, error, stopped=interrupt.reason, timeout=request.timeout)
@@ -197,18 +202,17 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
         runtime.running.pop(live.thread, None)
 
 
+async def _bound_by_day(runtime: Runtime, live: LiveTern) -> None:
+    day = await spent_today(runtime, live.started_at.date().isoformat())
+    if day is not None:
+        live.meter.bound_by(day)
+
+
 async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finished:
-    """Repair what a crash left, then walk the flow, with what lives for one Tern open."""
-    if runtime.plan.limits is not None:
-        day = await spent_today(runtime, live.started_at.date().isoformat())
-        if day is not None:
-            live.meter.bound_by(day)
-    container = runtime.plan.container
-    if not container.opens_in_terns:
-        return await _work(runtime, live)
+    """The work, with what lives for one Tern open."""
     finished: Finished | None = None
     try:
-        async with container.tern(scope):
+        async with runtime.plan.container.tern(scope):
             finished = await _work(runtime, live)
     except Exception as error:
         if finished is None:
@@ -256,7 +260,7 @@ async def _visit(live: LiveTern, node: Node) -> None:
     if live.emit is not None:
         listener = Hearing(live.emit, None if goes_on else live.hear)
         live.emit(events.NodeStarted(node=name))
-    build_view = view_builder(live, name) if node.spec.kind == "agent" else None
+    build_view = Viewing(live, name).build if node.spec.kind == "agent" else None
     done = await dispatch(
         DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
     )

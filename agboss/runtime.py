@@ -133,28 +133,29 @@ class Place(Struct, eq=False):
     """A run's place in the lines of this process, and its ticket among all processes; 0 = it never had to wait."""
 
     queue: ThreadQueue
-    lines: list[Line] = []
+    lines: tuple[Line, ...] = ()
     ticket: int = 0
 
     def take(self, line: Line) -> bool:
         """Enter one more line if nobody is in it."""
         if taken := self.queue.take(line):
-            self.lines.append(line)
+            self.lines += (line,)
         return taken
 
     async def enter(self, line: Line, wait: float | None) -> None:
         """Enter one more line. Raises ThreadBusyError."""
         await self.queue.enter(line, wait)
-        self.lines.append(line)
+        self.lines += (line,)
 
     def leave(self) -> None:
         """Let the next ones in."""
-        while self.lines:
-            self.queue.leave(self.lines.pop())
+        lines, self.lines = self.lines, ()
+        for line in reversed(lines):
+            self.queue.leave(line)
 
     def hand_over(self) -> Place:
         """The same place under a new owner; this one has nothing left to leave."""
-        lines, self.lines = self.lines, []
+        lines, self.lines = self.lines, ()
         return Place(self.queue, lines, self.ticket)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agboss.agents import AgentView, ViewBuilder
+from agboss.agents import AgentView
 from agboss.conversing import RunningConversation
 from agboss.recording import recorded
 from agboss.run import LiveTern
@@ -16,19 +16,43 @@ NO_BOUND = 2**62
 """Greater than any message number."""
 
 
-def view_builder(live: LiveTern, name: str) -> ViewBuilder:
-    """Gives the agent's view for each of its model calls."""
-    agent = live.plan.agents[name]
-    results = tuple(live.answers)
-    log = None if agent.config is None else RunningConversation(live, agent)
-    request: ContextRequest | None = None
-    previous: MemoryView | None = None
-    calls = 0 if live.views is None else sum(one.agent == name for one in live.views)
+class Viewing:
+    """The views of one visit of an agent; ``build`` is its ``ViewBuilder``.
 
-    async def older(before: int, limit: int) -> tuple[Message, ...]:
-        return await live.store.messages(live.key, MessagePage(agent=name, before=before, limit=limit))
+    Args:
+        live: The Tern.
+        name: The agent.
+    """
 
-    async def first() -> ContextRequest:
+    __slots__ = ("_agent", "_calls", "_live", "_log", "_previous", "_request")
+
+    def __init__(self, live: LiveTern, name: str) -> None:
+        self._live = live
+        self._agent = live.plan.agents[name]
+        self._log = None if self._agent.config is None else RunningConversation(live, self._agent)
+        self._calls = 0 if live.views is None else sum(one.agent == name for one in live.views)
+        self._request: ContextRequest | None = None
+        self._previous: MemoryView | None = None
+
+    async def build(self, call_index: int, added: tuple[Message, ...]) -> AgentView:
+        """The view for a call of the model, with what the agent's loop added so far."""
+        live = self._live
+        request = self._request
+        if request is None:
+            request = self._request = await self._first()
+        if call_index:
+            request = replace(request, call_index=call_index, added=added, previous=self._previous, window=live.window)
+        built = await build_context(request)
+        self._previous = built.view
+        for line in built.view.warnings:
+            live.warn(f"agent {self._agent.name!r}: {line}")
+        if live.views is not None:
+            live.views.append(recorded(self._agent.name, live.number, self._calls, built))
+        self._calls += 1
+        return AgentView(system=built.system, messages=built.messages, tools=built.tools)
+
+    async def _first(self) -> ContextRequest:
+        live, agent, log = self._live, self._agent, self._log
         limit = agent.reach.messages if log is None else 0
         return ContextRequest(
             agent=agent,
@@ -38,29 +62,15 @@ def view_builder(live: LiveTern, name: str) -> ViewBuilder:
             task=live.task,
             now=live.started_at,
             window=live.window,
-            results=results,
-            conversation=await older(NO_BOUND, limit) if limit else (),
+            results=tuple(live.answers),
+            conversation=await self._older(NO_BOUND, limit) if limit else (),
             metadata=live.metadata,
             attachments=live.attachments,
             files=live.store.files,
-            load_older=older,
+            load_older=self._older,
             log=log,
         )
 
-    async def build(call_index: int, added: tuple[Message, ...]) -> AgentView:
-        nonlocal request, previous, calls
-        if request is None:
-            request = await first()
-        asked = request
-        if call_index:
-            asked = replace(request, call_index=call_index, added=added, previous=previous, window=live.window)
-        built = await build_context(asked)
-        previous = built.view
-        for line in built.view.warnings:
-            live.warn(f"agent {name!r}: {line}")
-        if live.views is not None:
-            live.views.append(recorded(name, live.number, calls, built))
-        calls += 1
-        return AgentView(system=built.system, messages=built.messages, tools=built.tools)
-
-    return build
+    async def _older(self, before: int, limit: int) -> tuple[Message, ...]:
+        page = MessagePage(agent=self._agent.name, before=before, limit=limit)
+        return await self._live.store.messages(self._live.key, page)

@@ -1,7 +1,8 @@
 """The records of the log: what was said, who said it, what it cost.
 
 All are frozen, slotted and keyword-only. They are what stores keep and what strategies read; nothing here changes
-after it was made.
+after it was made. They hold values alone and so can never stand in a circle: the garbage collector need not look at
+them (``gc=False``), however many are kept.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class TernStatus(StrEnum):
         return self is not TernStatus.RUNNING and self is not TernStatus.PAUSED
 
 
-class ToolCall(Record, kw_only=True):
+class ToolCall(Record, kw_only=True, gc=False):
     """A request of the model to run a tool.
 
     Attributes:
@@ -61,7 +62,7 @@ class ToolCall(Record, kw_only=True):
     arguments: str = "{}"
 
 
-class ThinkingPart(Record, kw_only=True):
+class ThinkingPart(Record, kw_only=True, gc=False):
     """A reasoning block of a model. Passed back byte-identical or dropped whole, never shortened.
 
     Attributes:
@@ -95,7 +96,7 @@ def is_text(media_type: str) -> bool:
     return media_type.startswith("text/") or media_type in _TEXT_LIKE
 
 
-class AttachmentRecord(Record, kw_only=True):
+class AttachmentRecord(Record, kw_only=True, gc=False):
     """A file that came with a task, as the log keeps it. Its bytes are in the ``FileStore``, under the id.
 
     Attributes:
@@ -116,7 +117,7 @@ class AttachmentRecord(Record, kw_only=True):
         return media_kind(self.media_type)
 
 
-class MediaPart(Record, kw_only=True):
+class MediaPart(Record, kw_only=True, gc=False):
     """A file as it is sent to a model, beside the text of its message.
 
     Attributes:
@@ -143,7 +144,7 @@ class MediaPart(Record, kw_only=True):
         return len(self.data)
 
 
-class Message(Record, kw_only=True):
+class Message(Record, kw_only=True, gc=False):
     """One message of an agent's conversation.
 
     Attributes:
@@ -197,7 +198,7 @@ class Message(Record, kw_only=True):
         return self.state in ("summary", "placeholder")
 
 
-class UsageRecord(Record, kw_only=True):
+class UsageRecord(Record, kw_only=True, gc=False):
     """One paid or free call, as it is booked.
 
     Attributes:
@@ -223,7 +224,7 @@ class UsageRecord(Record, kw_only=True):
     source: UsageSource = "unknown"
 
 
-class Tern(Record, kw_only=True):
+class Tern(Record, kw_only=True, gc=False):
     """One task -> answer round of a thread.
 
     Attributes:
@@ -269,7 +270,7 @@ class Tern(Record, kw_only=True):
     attachments: tuple[AttachmentRecord, ...] = ()
 
 
-class Summary(Record, kw_only=True):
+class Summary(Record, kw_only=True, gc=False):
     """A record that stands for a closed range of the log.
 
     Attributes:
@@ -301,7 +302,7 @@ class Summary(Record, kw_only=True):
     created_at: datetime = EPOCH
 
 
-class Block(Record, kw_only=True):
+class Block(Record, kw_only=True, gc=False):
     """A closed range of Terns and what became of its summary.
 
     Attributes:

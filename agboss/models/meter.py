@@ -51,6 +51,23 @@ class Meter:
             paid for is not paid again, so that the next one must not have its key.
     """
 
+    __slots__ = (
+        "_before",
+        "_cost_of",
+        "_day",
+        "_keys",
+        "_later",
+        "_limits",
+        "_prefix",
+        "_run",
+        "_taken",
+        "_tally",
+        "_unknown",
+        "booked",
+        "memory_calls",
+        "warn",
+    )
+
     def __init__(
         self,
         limits: Limits | None,
@@ -69,7 +86,7 @@ class Meter:
         self._later = f".run{resumes + 1}" if resumes else ""
         self._keys: dict[str, int] = {}
         self._tally = _Tally()
-        self._unknown: set[str] = set()
+        self._unknown: tuple[str, ...] = ()
         self._taken = 0
         self.memory_calls: int | None = MEMORY_CALLS
         self.booked: list[BookedUsage] = []
@@ -201,7 +218,7 @@ class Meter:
         if record.usd is not None:
             self._tally.usd += record.usd
         elif record.model not in self._unknown:
-            self._unknown.add(record.model)
+            self._unknown += (record.model,)
             self.warn(f"the price of model {record.model!r} is unknown; spend is not known (set ModelSpec(price=))")
 
     def _key(self, stem: str) -> str:

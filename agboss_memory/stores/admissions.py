@@ -9,7 +9,7 @@ from agboss_memory.messages import EPOCH, AttachmentRecord, Block, Summary, Tern
 from agboss_memory.records import Record
 
 
-class WindowSpec(Record, kw_only=True):
+class WindowSpec(Record, kw_only=True, gc=False):
     """How much of a thread an admission reads.
 
     Attributes:
@@ -21,7 +21,7 @@ class WindowSpec(Record, kw_only=True):
     summaries: int = 0
 
 
-class Window(Record, kw_only=True):
+class Window(Record, kw_only=True, gc=False):
     """The newest part of a thread, as strategies read it.
 
     Attributes:
@@ -83,7 +83,7 @@ class Admission(Record, kw_only=True):
     ticket: int = 0
 
 
-class PendingWork(Record, kw_only=True):
+class PendingWork(Record, kw_only=True, gc=False):
     """Memory work of a finished Tern that is still to be done.
 
     Attributes:
@@ -199,7 +199,7 @@ class Claim(Record, kw_only=True):
     window: WindowSpec = WindowSpec()
 
 
-class BookedUsage(Record, kw_only=True):
+class BookedUsage(Record, kw_only=True, gc=False):
     """A usage record under the key that makes its booking idempotent within the Tern."""
 
     step_key: str

@@ -21,7 +21,7 @@ _registered: set[str] = set()
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="ascii", errors="replace").strip()
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 

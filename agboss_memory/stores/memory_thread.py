@@ -128,10 +128,10 @@ class MemoryThread:
         self._due: list[int] = []
         self._log: list[Tern | Admission] = []
         self._finished: list[Tern] = []
-        self._usage: dict[int, dict[str, UsageRecord]] = {}
+        self._usage: dict[int, tuple[BookedUsage, ...]] = {}
         self._conversations: dict[str, list[tuple[int, Message]]] = {}
         self._sums: dict[str, list[int]] = {}  # agent -> live tokens, messages without a count
-        self._by_tern: dict[int, list[tuple[str, int]]] = {}
+        self._by_tern: dict[int, tuple[tuple[str, int], ...]] = {}
         self._summaries: list[Summary] = []
         self._turn_summaries: list[tuple[int, int, int]] = []  # (first, last, id) of the active ones, sorted
         self._lineage: list[tuple[int, int | None]] = []  # Tern and successor of each summary
@@ -160,7 +160,7 @@ class MemoryThread:
         entry = self._log[number - 1]
         tern = begun(number, entry) if isinstance(entry, Admission) else entry
         booked = self._usage.get(number) if usage else None
-        return replace(tern, usage=tuple(booked.values())) if booked else tern
+        return replace(tern, usage=tuple(item.record for item in booked)) if booked else tern
 
     def end(self, tern: Tern) -> None:
         """Put a finished or paused Tern in the place of the running one."""
@@ -197,25 +197,33 @@ class MemoryThread:
 
     def book(self, number: int, usage: Iterable[BookedUsage]) -> list[UsageRecord]:
         """Book what is not booked yet, and say what that was."""
-        booked = self._usage.setdefault(number, {})
-        fresh: list[UsageRecord] = []
+        booked = self._usage.get(number, ())
+        known = {item.step_key for item in booked}
+        fresh: list[BookedUsage] = []
         for item in usage:
-            if item.step_key not in booked:
-                booked[item.step_key] = item.record
-                fresh.append(item.record)
-        return fresh
+            if item.step_key not in known:
+                known.add(item.step_key)
+                fresh.append(item)
+        self._usage[number] = (*booked, *fresh)
+        return [item.record for item in fresh]
 
     # Messages
 
     def say(self, number: int, messages: Iterable[Message]) -> None:
         """Append messages to the conversations of their agents."""
+        places: list[tuple[str, int]] = []
         for message in messages:
-            conversation = self._conversations.setdefault(message.agent, [])
+            agent = message.agent
+            conversation = self._conversations.get(agent)
+            if conversation is None:
+                conversation = self._conversations[agent] = []
+                self._sums[agent] = [0, 0]
             conversation.append((number, message))
-            self._by_tern.setdefault(number, []).append((message.agent, len(conversation)))
-            sums = self._sums.setdefault(message.agent, [0, 0])
+            places.append((agent, len(conversation)))
+            sums = self._sums[agent]
             sums[0] += _rendered(message)
             sums[1] += message.tokens is None
+        self._by_tern[number] = (*self._by_tern.get(number, ()), *places)
 
     def file_ids(self) -> set[str]:
         """Ids of all attachments of its Terns and messages."""
@@ -437,8 +445,7 @@ class MemoryThread:
         )
 
     def _booked(self, number: int) -> tuple[BookedUsage, ...]:
-        booked = self._usage.get(number, {})
-        return tuple(BookedUsage(step_key=key, record=record) for key, record in booked.items())
+        return self._usage.get(number, ())
 
     def _messages(self) -> Iterator[MessageCopy]:
         places = {place: number for tern, said in self._by_tern.items() if tern for number, place in enumerate(said)}
@@ -484,5 +491,5 @@ class MemoryThread:
             self._sums.setdefault(item.message.agent, [0, 0])[1] += item.message.tokens is None
         for item in sorted(copies, key=lambda item: item.place):
             if item.message.tern:
-                places = self._by_tern.setdefault(item.message.tern, [])
-                places.append((item.message.agent, item.message.number))
+                places = self._by_tern.get(item.message.tern, ())
+                self._by_tern[item.message.tern] = (*places, (item.message.agent, item.message.number))

@@ -128,8 +128,14 @@ def test_piped_input_is_utf8_whatever_the_locale(process: Agboss) -> None:
 
 def test_an_interrupted_turn_is_stored_as_cancelled(agboss: Agboss, place: Path) -> None:
     app = ("--app", "cli_desks:WaitingDesk")
+    # A suite that runs in the background of a shell hands on that SIGINT is ignored.
+    heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     running = subprocess.Popen(
-        [*COMMAND, *app, "run", "hello"], env=environment(), cwd=place, stderr=subprocess.PIPE, text=True
+        [COMMAND[0], "-c", f"{heeded}; {COMMAND[2]}", *app, "run", "hello"],
+        env=environment(),
+        cwd=place,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert running.stderr is not None
     assert running.stderr.readline() == "waiting\n"
