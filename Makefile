@@ -35,7 +35,7 @@ demo: $(VENV)/demo.stamp
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest --timeout $(TEST_TIMEOUT) $(PYTEST_ARGS)
 
-# The admin pages in a real browser; skipped where Chromium is not installed.
+# The admin pages in a real browser, the doors by published clients: skipped where Chromium, or Node with npm, is missing.
 test-e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest --timeout 120 tests/e2e
 
