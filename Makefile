@@ -8,6 +8,8 @@ BIN = $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 TEST_TIMEOUT ?= 60
 KILLS ?= 1000
+CLIENTS ?= 200
+SECONDS ?= 60
 
 .PHONY: demo test test-e2e crash lint docs clean
 
@@ -46,9 +48,11 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/deptry .
 
-# A thousand kills of real processes, then large property profiles; minutes, not seconds.
+# A thousand kills of real processes, two hundred streaming clients at one server, then large property profiles; minutes,
+# not seconds.
 crash: $(VENV)/dev.stamp
-	AGBOSS_KILLS=$(KILLS) $(BIN)/python -m pytest -p no:xdist -s tests/crash
+	AGBOSS_KILLS=$(KILLS) AGBOSS_LOAD_CLIENTS=$(CLIENTS) AGBOSS_LOAD_SECONDS=$(SECONDS) \
+		$(BIN)/python -m pytest -p no:xdist -s tests/crash
 	HYPOTHESIS_PROFILE=crash $(BIN)/python -m pytest --timeout 1800 $(PYTEST_ARGS) tests/conformance/promises tests/agboss_memory
 
 docs: $(VENV)/docs.stamp
