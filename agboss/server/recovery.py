@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from agboss.app import App
 from agboss.errors import AgbossError
@@ -37,8 +38,9 @@ class Recovery:
         """Let the Tern that runs end within ``grace`` seconds, else cancel it: it is stored as cancelled."""
         if self._task is None:
             return
-        if self._works.locked():
-            await asyncio.wait([self._task], timeout=grace)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._works.acquire()  # and nothing further begins
         self._task.cancel()
         await asyncio.wait([self._task])
 
