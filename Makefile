@@ -59,4 +59,4 @@ docs: $(VENV)/docs.stamp
 	$(BIN)/zensical build --clean --strict
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache build dist site .pytest_cache .ruff_cache .hypothesis
