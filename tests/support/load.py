@@ -68,19 +68,24 @@ class Measured:
 class Client:
     """One client with its thread. Speaks as much HTTP as it needs, so that the server is what is measured."""
 
-    def __init__(self, url: str, number: int, measured: Measured) -> None:
+    def __init__(self, url: str, number: int) -> None:
         place = urlsplit(url)
         self._host, self._port = place.hostname or "", place.port or 0
         self._number = number
-        self._measured = measured
+        self.measured = Measured(clients=1)
         self._rng = random.Random(number)
         self.thread = ""
         self.ended: list[tuple[str, str]] = []
         """Status and answer of each of its Terns, as they must be stored."""
 
+    async def begin(self) -> None:
+        """The first Tern, in a thread of its own."""
+        async with asyncio.timeout(PATIENCE):
+            self.thread = json.loads(await self.whole("POST", "/threads", {}))["id"]
+            await self._talk()
+
     async def work(self, until: float) -> None:
         """Tern after Tern."""
-        self.thread = json.loads(await self.whole("POST", "/threads", {}))["id"]
         while time.monotonic() < until:
             async with asyncio.timeout(PATIENCE):
                 if VANISH and self._rng.randrange(VANISH) == 0:
@@ -109,14 +114,14 @@ class Client:
             assert data.get("thread", self.thread) == self.thread
             if name == "text_delta":
                 if not pieces:
-                    self._measured.first_piece_ms.append((time.monotonic() - begun) * 1000)
+                    self.measured.first_piece_ms.append((time.monotonic() - begun) * 1000)
                 pieces.append(data["text"])
         assert "".join(pieces) == expected, (self.thread, pieces)
         assert names[-2:] == ["answered", "ended"], (self.thread, names)
         self.ended.append(("answered", expected))
-        self._measured.terns += 1
-        self._measured.events += len(names)
-        self._measured.pieces += len(pieces)
+        self.measured.terns += 1
+        self.measured.events += len(names)
+        self.measured.pieces += len(pieces)
 
     async def _vanish(self) -> None:
         secret = f"s{self._number}-{len(self.ended)}"
@@ -125,7 +130,7 @@ class Client:
                 assert data["text"] == f"{secret}-0 "
                 break
         self.ended.append(("cancelled", f"{secret}-0 "))
-        self._measured.vanished += 1
+        self.measured.vanished += 1
 
     async def _events(self, task: str) -> AsyncGenerator[tuple[int, str, Any]]:
         body = {"input": task}
@@ -179,9 +184,12 @@ def running_terns(text: str) -> int:
 
 async def load(server: Server) -> Measured:
     """Let all clients work at the same time, then check what is stored."""
-    measured = Measured(clients=CLIENTS)
-    clients = [Client(server.url, number, measured) for number in range(CLIENTS)]
-    begun = time.monotonic()
+    clients = [Client(server.url, number) for number in range(CLIENTS)]
+    for client in clients:  # one after the other: the server loads what it needs before anything is measured
+        await client.begin()
+    measured, begun = Measured(clients=CLIENTS), time.monotonic()
+    for client in clients:
+        client.measured = measured
 
     async def watch() -> None:
         await asyncio.sleep(SECONDS * WARM_UP)
@@ -201,7 +209,7 @@ async def load(server: Server) -> Measured:
 
 async def all_ended(server: Server) -> None:
     """Wait until no Tern runs any more: those of clients that have just vanished are being stored."""
-    looker = Client(server.url, -1, Measured(clients=1))
+    looker = Client(server.url, -1)
     async with asyncio.timeout(PATIENCE):
         while running_terns((await looker.whole("GET", "/metrics")).decode()):
             continue  # each look is a request, which gives the server its time
