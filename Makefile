@@ -8,6 +8,8 @@ BIN = $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 TEST_TIMEOUT ?= 60
 KILLS ?= 1000
+CLIENTS ?= 200
+SECONDS ?= 60
 
 .PHONY: demo test test-e2e crash lint docs clean
 
@@ -35,7 +37,7 @@ demo: $(VENV)/demo.stamp
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest --timeout $(TEST_TIMEOUT) $(PYTEST_ARGS)
 
-# The admin pages in a real browser; skipped where Chromium is not installed.
+# The admin pages in a real browser, the doors by published clients: skipped where Chromium, or Node with npm, is missing.
 test-e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest --timeout 120 tests/e2e
 
@@ -46,13 +48,15 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/deptry .
 
-# A thousand kills of real processes, then large property profiles; minutes, not seconds.
+# A thousand kills of real processes, two hundred streaming clients at one server, then large property profiles; minutes,
+# not seconds.
 crash: $(VENV)/dev.stamp
-	AGBOSS_KILLS=$(KILLS) $(BIN)/python -m pytest -p no:xdist -s tests/crash
+	AGBOSS_KILLS=$(KILLS) AGBOSS_LOAD_CLIENTS=$(CLIENTS) AGBOSS_LOAD_SECONDS=$(SECONDS) \
+		$(BIN)/python -m pytest -p no:xdist -s tests/crash
 	HYPOTHESIS_PROFILE=crash $(BIN)/python -m pytest --timeout 1800 $(PYTEST_ARGS) tests/conformance/promises tests/agboss_memory
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/zensical build --clean --strict
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache build dist site .pytest_cache .ruff_cache .hypothesis

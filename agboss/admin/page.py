@@ -133,7 +133,8 @@ class Page(Record, kw_only=True):
             except Exception as error:
                 response = visit.failure(unexpected(error))
             if request.cookies.get(COOKIE) != visit.session:
-                response.set_cookie(COOKIE, visit.session, path=ROOT, httponly=True, samesite="strict")
+                secure = request.url.scheme == "https"  # a proxy that was declared says so as well
+                response.set_cookie(COOKIE, visit.session, path=ROOT, httponly=True, samesite="strict", secure=secure)
             response.headers["Content-Security-Policy"] = _POLICY
             response.headers["Referrer-Policy"] = "same-origin"  # with no-referrer a form's Origin is null
             return response

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from agboss.app.agents import AgentInfo, agent_infos
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
-    from agboss.app.recovery import recover
+    from agboss.app.recovery import left_behind, recover
+    from agboss.app.spending import Spend, spend_of
     from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
     from agboss.app.working_memory import MemoryRow, WorkingMemory
@@ -30,7 +31,8 @@ else:
                 "create_app",
             ),
             "agboss.app.memory": ("AppMemory",),
-            "agboss.app.recovery": ("recover",),
+            "agboss.app.recovery": ("left_behind", "recover"),
+            "agboss.app.spending": ("Spend", "spend_of"),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
                 "AppThreads",
@@ -53,11 +55,14 @@ __all__ = [
     "AppThreads",
     "MemoryRow",
     "RunStream",
+    "Spend",
     "Thread",
     "ThreadExport",
     "WorkingMemory",
     "agent_infos",
     "create_app",
     "direct_agents",
+    "left_behind",
     "recover",
+    "spend_of",
 ]

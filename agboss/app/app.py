@@ -358,6 +358,18 @@ class App:
             return False
         return asked is not None
 
+    async def spend(self, days: int = 30, *, owner: str | None = None) -> parts.Spend:
+        """What was spent in the last days, by day and model, out of the ledger: it costs the same however much ran.
+
+        Args:
+            days: UTC days, today among them; 1 to 3660. Default 30.
+            owner: Only what this owner's threads spent; None = all.
+
+        Raises:
+            InvalidInputError: ``days`` or ``owner`` is not acceptable.
+        """
+        return await parts.spend_of(await self._lifecycle.runtime(), days, owner)
+
     async def recover(self) -> tuple[RunResult, ...]:
         """Go on with every Tern that a vanished process left, without repeating a call that it finished.
 
@@ -367,5 +379,6 @@ class App:
         Returns:
             The result of each, in the order of their threads; of those that failed too.
         """
-        runtime = await self._lifecycle.runtime(models=True)
-        return await parts.recover(runtime)
+        if not await parts.left_behind(await self._lifecycle.runtime()):
+            return ()  # nothing to do needs no key of a model
+        return await parts.recover(await self._lifecycle.runtime(models=True))

@@ -20,6 +20,11 @@ logger = logging.getLogger("agboss")
 _PAGE = 100
 
 
+async def left_behind(runtime: Runtime) -> bool:
+    """Whether there is a resumable Tern."""
+    return bool(await runtime.store.resumable(runtime.plan.name, utc_now(), 0, 1))
+
+
 async def recover(runtime: Runtime) -> tuple[RunResult, ...]:
     """Run every resumable Tern of the workflow to its end, one after the other."""
     results: list[RunResult] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_jsonable_python
@@ -35,6 +36,8 @@ class Thread(Record, kw_only=True):
         owner: Its owner, None when it has none.
         created_at: Aware UTC.
         terns: Oldest first.
+        spend: What all of the thread has cost in US dollars, also the Terns that are left out here; None when the cost of
+            a call is unknown.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Thread(Record, kw_only=True):
     owner: str | None
     created_at: datetime
     terns: tuple[Tern, ...]
+    spend: Decimal | None = None
 
 
 class ThreadExport(Record, kw_only=True):
@@ -125,7 +129,14 @@ class AppThreads:
         else:
             terns = tuple([tern async for tern in self._all(state.key)])
         info = state.info
-        return Thread(id=info.id, workflow=info.workflow, owner=info.owner, created_at=info.created_at, terns=terns)
+        return Thread(
+            id=info.id,
+            workflow=info.workflow,
+            owner=info.owner,
+            created_at=info.created_at,
+            terns=terns,
+            spend=info.spend,
+        )
 
     async def terns(
         self, thread: str, *, before: int | None = None, limit: int = 100, owner: str | None = None

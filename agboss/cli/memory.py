@@ -36,7 +36,7 @@ _REASONS = {
 @command(group, "show")
 async def show(session: Session, thread: ThreadArgument, agent: AgentOption = None) -> None:
     """What an agent will see at the thread's next turn."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         view = await app.memory.view(thread, agent)
     _show(session, view, why=False)
 
@@ -54,7 +54,7 @@ async def explain(
     """The same, piece by piece, with the reason of each and the turns that it comes from."""
     if call and turn is None:
         raise InvalidInputError("cli.usage", "--call names a call of an earlier turn", "name it with --turn")
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         view = await app.memory.explain(thread, agent, tern=turn, call=call)
     _show(session, view, why=True)
 
@@ -68,7 +68,7 @@ async def what_if(
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Newest messages that are replayed.")] = 1000,
 ) -> None:
     """What the agent's model would have read under another memoryConfig; no model is called."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         told = await app.memory.what_if(thread, config, agent, last=last)
     if session.out.as_json:
         session.out.document(to_jsonable_python(told))
@@ -89,7 +89,7 @@ async def what_if(
 @command(group, "compact")
 async def compact(session: Session, thread: ThreadArgument, agent: AgentOption = None) -> None:
     """Summarise what can be summarised: blocks that are due or were given up, or an agent's own conversation."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         report = await app.memory.compact(thread, agent)
     if session.out.as_json:
         session.out.document(to_jsonable_python(report))
@@ -112,7 +112,7 @@ async def undo(
     ] = None,
 ) -> None:
     """Retire a summary: what it stood for is shown raw again, as far as the agent reads."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         retired = await app.memory.undo(thread, agent, summary=summary)
     if session.out.as_json:
         session.out.document({"retired": to_jsonable_python(retired)})

@@ -16,6 +16,7 @@ from agboss.cli.faults import INTERRUPTED, USAGE, CommandError, as_error, exit_c
 from agboss.cli.output import Output, stdout_kept, warnings_shown
 from agboss.cli.target import find_workflow
 from agboss_memory.records import Record
+from agboss_memory.stores.urls import store_file
 
 AppOption = Annotated[str | None, typer.Option("--app", metavar="MODULE:CLASS", help="The workflow.")]
 OfflineOption = Annotated[bool, typer.Option("--offline", help="Built-in stand-ins for all models; needs no key.")]
@@ -53,6 +54,23 @@ class Session(Record, kw_only=True):
         """An App of it. Raises AssemblyError and StoreUrlError."""
         target = self.workflow() if workflow is None else workflow
         return create_app(target, store=self.store, offline=self.offline)
+
+    def open_stored(self, workflow: Any = None) -> App:
+        """The same for a command that looks into a store: one that is not there is none, and is not made.
+
+        Raises:
+            CommandError: ``cli.no-store``.
+        """
+        app = self.open_app(workflow)
+        file = store_file(app.store_url)
+        if file is not None and not file.exists():
+            raise CommandError(
+                "cli.no-store",
+                f"there is no store at {file.absolute()}, so it holds no threads",
+                "name the right one with --store or AGBOSS_STORE, or run the command in the folder that holds it",
+                store=app.store_url,
+            )
+        return app
 
 
 def shared_options(

@@ -34,6 +34,13 @@ async def serve(
     tools: Annotated[
         str | None, typer.Option("--tools", metavar="MODULE", help="Module with the tools that definitions name.")
     ] = None,
+    recover: Annotated[
+        bool, typer.Option("--recover/--no-recover", help="Go on with turns that a killed process left.")
+    ] = True,
+    proxy: Annotated[
+        str,
+        typer.Option("--proxy", metavar="ADDRESS", help="Server in front whose X-Forwarded-* headers are believed."),
+    ] = "",
     admin: Annotated[bool, typer.Option("--admin", help="Pages under /admin that show and steer memory.")] = False,
 ) -> None:
     """Serve a workflow over HTTP until Ctrl-C. Tokens come from AGBOSS_TOKENS, as owner=token,owner=token."""
@@ -50,7 +57,9 @@ async def serve(
     check_address(host, tokens=bool(tokens))
     names = (*LOOPBACK_HOSTS, host) if is_loopback(host) else ("*",)  # elsewhere the token is what protects
     target = _target(session, definitions, tools)
-    server = make_server(target, tokens=tokens, allowed_hosts=names, rate_limit=rate_limit, grace=grace)
+    server = make_server(
+        target, tokens=tokens, allowed_hosts=names, rate_limit=rate_limit, grace=grace, recover=recover
+    )
     if admin:
         add_admin(server)
 
@@ -60,7 +69,7 @@ async def serve(
         else:
             session.out.line(f"serving {_name(target)} on {url}" + (f", pages on {url}/admin/" if admin else ""))
 
-    await run_server(server, host=host, port=port, started=started)
+    await run_server(server, host=host, port=port, proxy=proxy, started=started)
 
 
 def _target(session: Session, definitions: str | None, tools: str | None) -> parts.App | parts.AgentRuntime:

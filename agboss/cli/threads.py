@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from agboss.cli.faults import FAILED, CommandError
 from agboss.cli.options import Session, command
+from agboss.cli.turns import money
 from agboss_memory.messages import Tern, TernStatus
 
 group = typer.Typer(help="List, show, export, import, check and delete threads.", rich_markup_mode=None)
@@ -25,7 +26,7 @@ async def list_threads(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many threads.")] = 100,
 ) -> None:
     """The newest threads."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         found = await app.threads.list(limit=limit)
     if session.out.as_json:
         session.out.document({"threads": to_jsonable_python(found)})
@@ -37,9 +38,16 @@ async def list_threads(
             ("turns", {"justify": "right"}),
             ("updated", {"no_wrap": True}),
             ("owner", {"overflow": "fold"}),
+            ("spend", {"justify": "right", "no_wrap": True}),
         ]
         rows = [
-            (item.id, f"{item.terns}{' (running)' if item.running else ''}", moment(item.updated_at), item.owner or "–")
+            (
+                item.id,
+                f"{item.terns}{' (running)' if item.running else ''}",
+                moment(item.updated_at),
+                item.owner or "–",
+                money(item.spend),
+            )
             for item in found
         ]
         session.out.table(columns, rows)
@@ -52,7 +60,7 @@ async def show(
     last: Annotated[int | None, typer.Option("--last", min=1, help="Only the newest so many turns.")] = None,
 ) -> None:
     """All turns of a thread, oldest first."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         found = await app.threads.get(thread, last)
     out = session.out
     if out.as_json:
@@ -77,7 +85,7 @@ async def export(
     ] = False,
 ) -> None:
     """Everything stored of a thread, as JSON."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         found = await app.threads.export(thread)
     if not lines:
         session.out.document(found.to_dict())
@@ -110,7 +118,7 @@ async def import_(
 @command(group, "check")
 async def check(session: Session) -> int:
     """Read everything in the store and tell what cannot be. Changes nothing; exit code 1 when there is something."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         found = await app.threads.check()
     if session.out.as_json:
         session.out.document({"findings": to_jsonable_python(found)})
@@ -131,7 +139,7 @@ async def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Remove a thread with all that belongs to it. It cannot be brought back."""
-    async with session.open_app() as app:
+    async with session.open_stored() as app:
         found = await app.threads.get(thread, 0)
         if not yes:
             _confirm(session, f"Delete thread {found.id} of {app.name}?")

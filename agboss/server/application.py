@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,13 +15,14 @@ from starlette.responses import Response
 
 from agboss.app import AgentRuntime, App
 from agboss.errors import AgbossError, InvalidInputError
-from agboss.server import agents, health, memory, terns, threads
+from agboss.server import agents, health, memory, spending, terns, threads
 from agboss.server.doors import ag_ui, openai, vercel
 from agboss.server.endpoint import Call, Endpoint, Service
 from agboss.server.guard import Guard
 from agboss.server.metrics import Metrics
 from agboss.server.openapi import openapi
 from agboss.server.problems import json_response, tell_error, tell_http
+from agboss.server.recovery import Recovery
 from agboss.server.runs import Runs
 from agboss.server.served import Served, ServedApp, ServedRuntime
 from agboss.server.settings import GRACE, LOOPBACK_HOSTS, MAX_BODY, RATE, ServerSettings, make_settings
@@ -31,6 +33,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *terns.ENDPOINTS,
     *memory.ENDPOINTS,
     *agents.ENDPOINTS,
+    *spending.ENDPOINTS,
     *openai.ENDPOINTS,
     *ag_ui.ENDPOINTS,
     *vercel.ENDPOINTS,
@@ -46,6 +49,7 @@ def make_server(
     max_body: int = MAX_BODY,
     rate_limit: int = RATE,
     grace: float = GRACE,
+    recover: bool = True,
 ) -> Starlette:
     """An ASGI application that serves an App, or the agents of an AgentRuntime. Opens nothing before its start.
 
@@ -58,6 +62,7 @@ def make_server(
         max_body: Largest body of a request in bytes. Default 1,000,000.
         rate_limit: Requests per minute of one owner, or of one address without an owner; 0 = no bound. Default 600.
         grace: Seconds that running Terns get when the server stops; then they are cancelled. Default 10.
+        recover: Go on with Terns that a killed process left, in the background after the start. Default True.
 
     Raises:
         InvalidInputError: An argument is not acceptable.
@@ -70,7 +75,7 @@ def make_server(
         routes=[one.route(service) for one in (*ENDPOINTS, document)],
         middleware=_middleware(settings, metrics),
         exception_handlers={AgbossError: tell_error, HTTPException: tell_http},
-        lifespan=_lifespan(service),
+        lifespan=_lifespan(service, Recovery(service.served) if recover else None),
     )
     application.state.service = service
     return application
@@ -107,14 +112,18 @@ def _document() -> Endpoint:
     return Endpoint(method="GET", path="/openapi.json", name="openapi", about="This document.", handler=show)
 
 
-def _lifespan(service: Service) -> Any:
+def _lifespan(service: Service, recovery: Recovery | None) -> Any:
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncGenerator[None]:
         await service.served.open()
+        if recovery is not None:
+            recovery.start()
         try:
             yield
         finally:
-            await service.runs.finish(service.settings.grace)
+            grace = service.settings.grace
+            ending = [service.runs.finish(grace), *([] if recovery is None else [recovery.finish(grace)])]
+            await asyncio.gather(*ending)
             await service.served.close()
 
     return life

@@ -23,6 +23,7 @@ async def run_server(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    proxy: str = "",
     started: Callable[[str], None] | None = None,
 ) -> None:
     """Serve ``make_server(...)`` with uvicorn until SIGTERM or Ctrl-C; running Terns get the grace time.
@@ -31,6 +32,9 @@ async def run_server(
         application: What ``make_server`` gave.
         host: Address to bind. One that other machines can reach needs tokens.
         port: Port; 0 = a free one.
+        proxy: Address (or addresses, with commas) of the server in front that speaks TLS: its ``X-Forwarded-For`` and
+            ``X-Forwarded-Proto`` headers are believed, so that clients are told apart and cookies are sent over https
+            only. Default: nobody's are.
         started: Gets the server's URL once it listens.
 
     Raises:
@@ -45,7 +49,8 @@ async def run_server(
         lifespan="off",  # entered here, so that a fault at the start is raised and not only logged
         log_level="warning",
         access_log=False,
-        proxy_headers=False,
+        proxy_headers=bool(proxy),
+        forwarded_allow_ips=proxy,
         server_header=False,
         timeout_graceful_shutdown=math.ceil(settings.grace),
     )

@@ -32,7 +32,13 @@ def camel(value: Any) -> Any:
 
 def camel_keys(value: Mapping[str, Any]) -> dict[str, Any]:
     """One object with its names in camelCase."""
-    return {to_camel(key): camel(item) for key, item in value.items()}
+    return {_name(key): camel(item) for key, item in value.items()}
+
+
+@cache
+def _name(field: str) -> str:
+    """A field's name in camelCase: an event's fields are few, and events are many."""
+    return to_camel(field)
 
 
 @cache

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Protocol
 
 from agboss_memory.contract import Conversation
@@ -34,6 +35,7 @@ from agboss_memory.stores.admissions import (
 )
 from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
+from agboss_memory.stores.spending import SpendQuery, SpendRow
 from agboss_memory.stores.views import ViewRecord
 
 
@@ -48,6 +50,7 @@ class ThreadInfo(Record, kw_only=True):
         updated_at: When its newest Tern was admitted or ended, aware UTC.
         terns: Number of Terns.
         running: Whether a Tern is running.
+        spend: What all its Terns and their memory have cost, in US dollars; None when the cost of a call is unknown.
     """
 
     id: str
@@ -57,6 +60,7 @@ class ThreadInfo(Record, kw_only=True):
     updated_at: datetime
     terns: int
     running: bool = False
+    spend: Decimal | None = Decimal(0)
 
 
 class Commit(Record, kw_only=True):
@@ -379,6 +383,10 @@ class Store(Protocol):
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """What was booked on a UTC day (``2026-01-31``)."""
+        ...
+
+    async def spend(self, query: SpendQuery) -> tuple[SpendRow, ...]:
+        """What was booked in a range of UTC days, by day and model. What deleted threads spent is in it."""
         ...
 
     async def copy(self, ref: ThreadRef) -> ThreadCopy:

@@ -21,7 +21,6 @@ from agboss_memory.stores.contract import (
     Claim,
     Commit,
     Committed,
-    DaySpend,
     Enqueue,
     Finding,
     Interruption,
@@ -40,7 +39,7 @@ from agboss_memory.stores.contract import (
 )
 from agboss_memory.stores.files import FileStore, MemoryFiles
 from agboss_memory.stores.lease import holder_alive, lease_holds
-from agboss_memory.stores.memory_ledger import Ledger
+from agboss_memory.stores.memory_ledger import MemoryLedger
 from agboss_memory.stores.memory_thread import MemoryThread, ended
 from agboss_memory.stores.memory_tickets import Tickets
 from agboss_memory.stores.refusals import (
@@ -54,6 +53,7 @@ from agboss_memory.stores.refusals import (
     refuse_invalid,
     unknown_thread,
 )
+from agboss_memory.stores.spending import known_spend
 from agboss_memory.stores.views import MemoryViews
 
 
@@ -66,10 +66,11 @@ def _info(thread: MemoryThread) -> ThreadInfo:
         updated_at=thread.updated_at,
         terns=thread.last,
         running=thread.running != 0 and holder_alive(thread.holder),
+        spend=known_spend(thread.total.nano_usd, thread.total.unknown),
     )
 
 
-class MemoryStore(MemoryViews):
+class MemoryStore(MemoryLedger, MemoryViews):
     """Keeps threads in dictionaries. Closing it keeps them; they end with the object."""
 
     def __init__(self, url: str = "memory://") -> None:
@@ -80,7 +81,6 @@ class MemoryStore(MemoryViews):
         self._by_key: dict[int, MemoryThread] = {}
         self._idempotent: dict[tuple[str | None, str], tuple[MemoryThread, int]] = {}
         self._running: dict[int, MemoryThread] = {}
-        self._ledger = Ledger()
         self._tickets = Tickets()
         self._bell = Bell()
         self._files = MemoryFiles()
@@ -214,7 +214,7 @@ class MemoryStore(MemoryViews):
             thread.say(number, request.messages)
         fresh = thread.book(number, request.usage) if request.usage else ()
         if fresh or request.steps or request.tool_calls:
-            self._ledger.add(thread.workflow, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
+            self.spent(thread, request.now, fresh, steps=request.steps, tool_calls=request.tool_calls)
         if request.blocks:
             thread.plan(request.blocks)
         if request.strategies:
@@ -291,7 +291,7 @@ class MemoryStore(MemoryViews):
         self._held(thread, request.fence, request.number)
         thread.steps.setdefault(request.number, {}).setdefault(request.step.key, request.step)
         if request.usage:
-            self._ledger.add(thread.workflow, request.now, thread.book(request.number, request.usage))
+            self.spent(thread, request.now, thread.book(request.number, request.usage))
 
     async def steps(self, key: int, number: int) -> tuple[Step, ...]:
         """See ``Store.steps``."""
@@ -304,7 +304,7 @@ class MemoryStore(MemoryViews):
         summary = request.summary
         moment = request.now if summary.created_at == EPOCH else summary.created_at
         stored, new = thread.add_summary(replace(summary, created_at=as_utc(moment)), request.tern)
-        self._ledger.add(thread.workflow, request.now, thread.book(request.tern, request.usage))
+        self.spent(thread, request.now, thread.book(request.tern, request.usage))
         changed = stored.kind == "turns" and stored.agent == "" and self._block_done(thread, stored, tried=new)
         thread.version += new or changed
         return stored
@@ -323,7 +323,7 @@ class MemoryStore(MemoryViews):
         if request.work is not None:
             thread.tried(request.work, done=request.done)
         if request.usage:
-            self._ledger.add(thread.workflow, request.now, thread.book(request.tern, request.usage))
+            self.spent(thread, request.now, thread.book(request.tern, request.usage))
         if request.block is not None:
             thread.put_block(request.block)
             thread.version += 1
@@ -449,10 +449,6 @@ class MemoryStore(MemoryViews):
             del self._idempotent[thread.owner, key]
         if gone := thread.file_ids():
             self._files.remove(gone.difference(*(other.file_ids() for other in self._by_key.values())))
-
-    async def day_spend(self, workflow: str, day: str) -> DaySpend:
-        """See ``Store.day_spend``."""
-        return self._ledger.spend(workflow, day)
 
     async def copy(self, ref: ThreadRef) -> ThreadCopy:
         """See ``Store.copy``."""

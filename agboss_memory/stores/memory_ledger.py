@@ -1,30 +1,56 @@
-"""The daily ledger of the in-memory store."""
+"""What the in-memory store keeps of costs: a total per day, and sums per day, owner and model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
 
 from agboss_memory.messages import UsageRecord
 from agboss_memory.stores.contract import DaySpend
+from agboss_memory.stores.memory_thread import MemoryThread
 from agboss_memory.stores.spend import amounts_of, day_of, day_total
+from agboss_memory.stores.spending import SpendQuery, SpendRow, Sums
 
 
-class Ledger:
-    """What each workflow spent per UTC day."""
+class MemoryLedger:
+    """The part of the store that knows what was spent, also by threads that are gone."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._days: dict[tuple[str, str], list[int]] = {}
+        self._spent: dict[tuple[str, str, str | None, str], Sums] = {}
 
-    def add(
-        self, workflow: str, now: datetime, records: Iterable[UsageRecord], *, steps: int = 0, tool_calls: int = 0
+    def spent(
+        self,
+        thread: MemoryThread,
+        now: datetime,
+        records: Sequence[UsageRecord],
+        *,
+        steps: int = 0,
+        tool_calls: int = 0,
     ) -> None:
         """Add to the day of ``now``."""
-        total = self._days.setdefault((workflow, day_of(now)), [0, 0, 0, 0, 0])
+        day = day_of(now)
+        total = self._days.setdefault((thread.workflow, day), [0, 0, 0, 0, 0])
         for place, amount in enumerate(amounts_of(records, steps=steps, tool_calls=tool_calls)):
             total[place] += amount
+        for record in records:
+            place = (thread.workflow, day, thread.owner, record.model)
+            sums = self._spent.get(place)
+            if sums is None:
+                sums = self._spent[place] = Sums()
+            sums.add(record)
 
-    def spend(self, workflow: str, day: str) -> DaySpend:
-        """What was added to a day."""
+    async def day_spend(self, workflow: str, day: str) -> DaySpend:
+        """See ``Store.day_spend``."""
         amounts = self._days.get((workflow, day))
         return DaySpend() if amounts is None else day_total(amounts)
+
+    async def spend(self, query: SpendQuery) -> tuple[SpendRow, ...]:
+        """See ``Store.spend``."""
+        found: dict[tuple[str, str], Sums] = {}
+        for (workflow, day, owner, model), sums in self._spent.items():
+            wanted = workflow == query.workflow and query.first <= day <= query.last
+            if wanted and query.owner in (None, owner):
+                found.setdefault((day, model), Sums()).merge(sums)
+        return tuple(sums.row(*place) for place, sums in sorted(found.items(), key=lambda item: item[0]))

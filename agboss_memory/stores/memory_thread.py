@@ -20,6 +20,7 @@ from agboss_memory.stores.contract import (
 )
 from agboss_memory.stores.copies import AgentSums, MessageCopy, SummaryCopy, TernCopy, ThreadCopy
 from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
+from agboss_memory.stores.spending import Sums
 from agboss_memory.stores.text import encode_text
 
 
@@ -108,6 +109,7 @@ class MemoryThread:
         "running",
         "steps",
         "stop",
+        "total",
         "updated_at",
         "version",
         "workflow",
@@ -129,6 +131,7 @@ class MemoryThread:
         self._log: list[Tern | Admission] = []
         self._finished: list[Tern] = []
         self._usage: dict[int, tuple[BookedUsage, ...]] = {}
+        self.total = Sums()
         self._conversations: dict[str, list[tuple[int, Message]]] = {}
         self._sums: dict[str, list[int]] = {}  # agent -> live tokens, messages without a count
         self._by_tern: dict[int, tuple[tuple[str, int], ...]] = {}
@@ -203,6 +206,7 @@ class MemoryThread:
         for item in usage:
             if item.step_key not in known:
                 known.add(item.step_key)
+                self.total.add(item.record)
                 fresh.append(item)
         self._usage[number] = (*booked, *fresh)
         return [item.record for item in fresh]

@@ -34,13 +34,18 @@ def _timeout(url: str, value: str) -> float:
     return seconds
 
 
-def _sqlite(url: str, rest: str) -> stores.SqliteStore:
-    path, _, query = rest.partition("?")
-    if not path.startswith("/"):
+def _path(url: str, given: str) -> Path:
+    if not given.startswith("/"):
         raise _refuse(url, "three slashes come before the path of a file.")
-    path = unquote(path[1:])
+    path = unquote(given[1:])
     if not path or path.endswith("/") or path == ":memory:" or "\x00" in path:
         raise _refuse(url, "it names no file.")
+    return Path(path)
+
+
+def _sqlite(url: str, rest: str) -> stores.SqliteStore:
+    given, _, query = rest.partition("?")
+    path = _path(url, given)
     synchronous: Synchronous = "FULL"
     timeout = 5.0
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -50,7 +55,13 @@ def _sqlite(url: str, rest: str) -> stores.SqliteStore:
             timeout = _timeout(url, value)
         else:
             raise _refuse(url, f"option {name}={value} is not known.")
-    return stores.SqliteStore(Path(path), url=url, synchronous=synchronous, timeout=timeout)
+    return stores.SqliteStore(path, url=url, synchronous=synchronous, timeout=timeout)
+
+
+def store_file(url: str) -> Path | None:
+    """The file that a URL names, None when it names none. Raises StoreUrlError."""
+    scheme, _, rest = url.partition("://")
+    return _path(url, rest.partition("?")[0]) if scheme == "sqlite" else None
 
 
 def open_store(url: str) -> stores.Store:

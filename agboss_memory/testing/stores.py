@@ -22,6 +22,7 @@ from agboss_memory.testing.store_conversations import Conversations
 from agboss_memory.testing.store_copies import Copies
 from agboss_memory.testing.store_memory_work import MemoryWork
 from agboss_memory.testing.store_recovery import Recovery
+from agboss_memory.testing.store_spending import Spending
 from agboss_memory.testing.store_threads import Threads
 from agboss_memory.testing.store_values import Values
 from agboss_memory.testing.store_views import Views
@@ -36,6 +37,7 @@ class StoreConformance(
     Copies,
     MemoryWork,
     Recovery,
+    Spending,
     Threads,
     Values,
     Waiting,

@@ -16,6 +16,7 @@ from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.lease import MOST_AHEAD
 from agboss_memory.stores.spend import amounts_of
+from agboss_memory.stores.spending import Sums
 from agboss_memory.stores.sqlite import copying, messages, steps, threads, usage
 from agboss_memory.stores.sqlite.columns import to_micros
 from agboss_memory.stores.text import decode_text
@@ -118,6 +119,7 @@ def _thread(
         yield finding(copy, "check.file-unnamed", what, _REMAKE)
     yield from file_findings(copy, contents)
     early = usage.of_terns(connection, key, row.running, row.running).get(row.running, []) if row.running else []
+    yield from _spend(copy, early, row)
     _add_up(copy, early, connection.execute(STATE, (key,)).fetchone()[5], spent)
 
 
@@ -154,6 +156,17 @@ def _marks(connection: sqlite3.Connection, key: int, copy: ThreadCopy) -> Iterat
         counts = {agent: last - first + 1 for agent, first, last in messages.ranges(stored)}
         if counts != said.get(number, Counter()):
             yield finding(copy, "check.said", f"Tern {number} does not know where its messages are", _REMAKE)
+
+
+def _spend(copy: ThreadCopy, early: Sequence[BookedUsage], row: threads.ThreadRow) -> Iterator[Finding]:
+    booked = [*early, *copy.unbound, *(item for tern in copy.terns for item in tern.usage)]
+    sums = Sums()
+    for item in booked:
+        sums.add(item.record)
+    # Files of earlier releases were added up with less exact numbers: a billionth per call.
+    if row.unpriced != sums.unknown or abs(row.nano_usd - sums.nano_usd) > len(booked):
+        what = f"its cost is kept as {row.nano_usd} billionths of a dollar, what is booked adds up to {sums.nano_usd}"
+        yield finding(copy, "check.spend", what, _REMAKE)
 
 
 def _add_up(copy: ThreadCopy, early: Sequence[BookedUsage], imported: int, spent: _Spent) -> None:

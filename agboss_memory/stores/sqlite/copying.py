@@ -10,7 +10,18 @@ from agboss_memory.stores.checks import added_up, by_agent
 from agboss_memory.stores.contract import TernPage, ThreadRef
 from agboss_memory.stores.copies import AgentSums, MessageCopy, TernCopy, ThreadCopy
 from agboss_memory.stores.refusals import existing_key, existing_thread
-from agboss_memory.stores.sqlite import blocks, conversations, messages, reads, summaries, terns, threads, usage, work
+from agboss_memory.stores.sqlite import (
+    blocks,
+    conversations,
+    messages,
+    reads,
+    spending,
+    summaries,
+    terns,
+    threads,
+    usage,
+    work,
+)
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_text
 
@@ -74,6 +85,8 @@ def restore(connection: sqlite3.Connection, given: ThreadCopy) -> None:
     for number in {item.tern for item in given.work} | {block.last for block in given.blocks if block.state == "due"}:
         terns.memory_owed(connection, key, number)
     usage.book(connection, key, 0, given.unbound, None)
+    booked = [*given.unbound, *(one for item in given.terns for one in item.usage)]
+    spending.restore(connection, key, [one.record for one in booked])
     count = len(given.terns)
     connection.execute(IMPORTED, (count, count, to_micros(given.updated_at), key))
 

@@ -40,6 +40,7 @@ from agboss_memory.stores.contract import (
 )
 from agboss_memory.stores.files import DiskFiles, FileStore
 from agboss_memory.stores.refusals import refuse_invalid
+from agboss_memory.stores.spending import SpendQuery, SpendRow
 from agboss_memory.stores.sqlite import (
     admissions,
     blocks,
@@ -48,6 +49,7 @@ from agboss_memory.stores.sqlite import (
     copying,
     messages,
     reads,
+    spending,
     steps,
     summaries,
     threads,
@@ -259,6 +261,10 @@ class SqliteStore:
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""
         return await self._connection.read(partial(usage.day_spend, workflow=workflow, day=day))
+
+    async def spend(self, query: SpendQuery) -> tuple[SpendRow, ...]:
+        """See ``Store.spend``."""
+        return await self._connection.read(partial(spending.of_days, query=query))
 
     async def copy(self, ref: ThreadRef) -> ThreadCopy:
         """See ``Store.copy``."""

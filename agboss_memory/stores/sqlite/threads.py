@@ -10,12 +10,13 @@ from agboss_memory.records import Struct
 from agboss_memory.stores.contract import Admission, Interruption, ThreadInfo, ThreadRef
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
+from agboss_memory.stores.spending import known_spend
 from agboss_memory.stores.sqlite.columns import from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
 _SELECT = (
     "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running, "
-    "resumes "
+    "resumes, nano_usd, unpriced "
     "FROM threads WHERE "
 )
 BY_ID = _SELECT + "workflow = ? AND id = ?"
@@ -63,6 +64,8 @@ class ThreadRow(Struct):
     lease_until: int
     running: int
     resumes: int = 0
+    nano_usd: int = 0
+    unpriced: int = 0
 
     def holds(self, now: datetime, asker: str) -> bool:
         """Whether its lease keeps ``asker`` out."""
@@ -78,6 +81,7 @@ class ThreadRow(Struct):
             updated_at=from_micros(self.updated_at),
             terns=self.last_seq,
             running=self.running != 0 and holder_alive(decode_text(self.holder)),
+            spend=known_spend(self.nano_usd, self.unpriced),
         )
 
 

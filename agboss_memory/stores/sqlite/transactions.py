@@ -26,6 +26,7 @@ from agboss_memory.stores.sqlite import (
     conversations,
     files,
     messages,
+    spending,
     steps,
     summaries,
     terns,
@@ -50,6 +51,7 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
         messages.append(connection, key, number, request.messages, ranges, task=task, answer=answer)
     records = [item.record for item in fresh]
     usage.add_to_day(connection, workflow, request.now, records, steps=request.steps, tool_calls=request.tool_calls)
+    spending.add(connection, key, request.now, records)
     if traces and request.tern.status.finished:
         steps.forget(connection, key, number)
     blocks.plan(connection, key, request.blocks)
@@ -114,6 +116,7 @@ def _book(
     if offered:
         fresh = usage.book(connection, row.key, tern, offered, terns.booked(connection, row.key, tern))
         usage.add_to_day(connection, row.workflow, now, fresh)
+        spending.add(connection, row.key, now, fresh)
         if tern == row.running:
             threads.traced(connection, row.key)
 

@@ -167,7 +167,7 @@ def test_an_empty_task_is_a_usage_error(desk: Agboss, task: str) -> None:
     told = desk("run", task)
     assert (told.code, told.out) == (2, "")
     assert "the task is empty" in told.err
-    assert desk("threads", "list", "--json").json == {"threads": []}
+    assert desk("threads", "list", "--json").json["error"]["code"] == "cli.no-store"
 
 
 def test_retries_are_not_logged_to_the_terminal(process: Agboss, place: Path) -> None:

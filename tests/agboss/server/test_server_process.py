@@ -126,6 +126,14 @@ def test_a_folder_of_definitions_is_served_with_the_tools_of_a_module(tmp_path: 
     assert _failed(tmp_path, "--definitions", "nowhere")["code"] == "definition.no-folder"
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_cookie_goes_over_https_alone_when_the_declared_proxy_says_so(tmp_path: Path, declared: bool) -> None:
+    with serving(tmp_path, "--admin", *(("--proxy", "127.0.0.1") if declared else ())) as server:
+        answer = httpx2.get(f"{server.url}/admin/threads", headers={"X-Forwarded-Proto": "https"})
+        assert ("Secure" in answer.headers["set-cookie"]) == declared
+        assert "Secure" not in httpx2.get(f"{server.url}/admin/threads").headers["set-cookie"]
+
+
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         told = _failed(tmp_path, "--port", server.url.rpartition(":")[2])

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 
 from agboss_memory.attachments import Attachment
 from agboss_memory.messages import TernStatus
-from agboss_memory.stores import FileWrite, MessagePage, SqliteStore
+from agboss_memory.records import replace
+from agboss_memory.stores import FileWrite, MemoryOutcome, MessagePage, SpendQuery, SqliteStore
 from agboss_memory.stores.sqlite.migrations import applied, migrate, scripts
-from agboss_memory.testing.store_requests import NOW, WIDE, admission, all_terns, later, ref, run_tern
+from agboss_memory.testing.store_requests import NOW, WIDE, admission, all_terns, booked, later, ref, run_tern
 
 NUMBERS = [number for number, _ in scripts()]
 NOTE = Attachment.from_bytes(b"buy milk", name="a note.txt")
+SPENT = SpendQuery(workflow="w", first="2026-01-01", last="2026-01-31")
 MICROS = round(NOW.timestamp() * 1_000_000)
 
 
@@ -133,6 +136,10 @@ def rows(version: int) -> dict[str, list[dict[str, Any]]]:
         note = NOTE.record()
         made["terns"][1]["attachments"] = json.dumps([[note.name, note.media_type, note.size, note.id]])
         made["files"] = [{"id": note.id, "thread_key": 1}]
+    if version >= 6:
+        made["threads"][0]["nano_usd"] = 4500
+        sums = {"calls": 3, "input_tokens": 30, "output_tokens": 15, "nano_usd": 4500, "unpriced": 0}
+        made["spending"] = [{"workflow": "w", "day": "2026-01-31", "owner": "", "model": "m", **sums}]
     return made
 
 
@@ -167,6 +174,8 @@ async def test_b110_b113_a_file_of_any_older_version_is_read_and_goes_on(tmp_pat
     assert [(item.text, str(item.usd)) for item in state.window.summaries] == [("both", "0.01")]
     said = await store.messages(state.key, MessagePage(agent=None, tern=1))
     assert [(item.agent, item.content) for item in said] == [("desk", "q1"), ('o"\ud800', "aside"), ("desk", "a\x00")]
+    assert state.info.spend == Decimal("0.0000045")
+    assert [(row.day, row.calls, row.usd) for row in await store.spend(SPENT)] == [("2026-01-31", 3, state.info.spend)]
     talk = await store.conversation(state.key, "desk", 9)
     assert (talk.last, talk.live_tokens, talk.uncounted) == (4, 6, 1)
     stored = await all_terns(store, state.key)
@@ -184,6 +193,33 @@ async def test_b110_b113_a_file_of_any_older_version_is_read_and_goes_on(tmp_pat
     assert store.files.lost([NOTE.record().id]) == [NOTE.record().id]
     await store.restore(copy)
     assert await store.copy(ref()) == copy
+    await store.close()
+
+
+async def test_what_was_spent_before_is_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    store = SqliteStore(path, synchronous="NORMAL")
+    await store.open()
+    for owner in (None, "ada", "o\x10\ud800"):
+        usage = (booked("a"), booked("b", model="x\ud800", usd=None), booked("c", purpose="tool", usd=Decimal("2.5")))
+        admitted, _ = await run_tern(store, thread=f"of {owner!a}", owner=owner, commit={"usage": usage})
+        await store.settle(MemoryOutcome(key=admitted.key, tern=1, now=NOW, usage=(booked("d"),)))
+    await store.restore(replace(await store.copy(ref(thread="of None", owner=None)), thread="copied"))
+    listed, spent = await store.threads("w", None, None, 9), await store.spend(SPENT)
+    owned = await store.spend(replace(SPENT, owner="o\x10\ud800"))
+    await store.close()
+    with sqlite3.connect(path) as connection:
+        for what in ("TABLE spending", "COLUMN nano_usd", "COLUMN unpriced"):
+            connection.execute(f"{'' if 'TABLE' in what else 'ALTER TABLE threads '}DROP {what}")
+        connection.execute("DELETE FROM schema_version WHERE version = 6")
+    connection.close()
+    await store.open()
+    assert await store.threads("w", None, None, 9) == listed
+    assert (await store.spend(SPENT), await store.spend(replace(SPENT, owner="o\x10\ud800"))) == (spent, owned)
+    assert [(row.model, row.calls, row.usd, row.unknown) for row in owned] == [
+        ("m", 3, Decimal("2.500003"), 0),
+        ("x\ud800", 1, 0, 1),
+    ]
     await store.close()
 
 

@@ -35,6 +35,7 @@ FAULTS = {
     "check.step-left": "INSERT INTO steps VALUES (2, 1, 'desk.tool.1', 0, 'tool', '', '{}')",
     "check.usage-twice": "UPDATE terns SET usage = replace(usage, '\"b\"', '\"a\"') WHERE thread_key = 1",
     "check.ledger": "UPDATE ledger SET tokens = tokens - 1",
+    "check.spend": "UPDATE threads SET nano_usd = nano_usd - 999999",
     "check.ticket-end": "INSERT INTO tickets VALUES (9, 'w', 't', 'h', 9000000000000000)",
     "check.orphan-row": "INSERT INTO work VALUES (99, 1, 'Facts', 0)",
     "check.unreadable": "UPDATE terns SET path = '[' WHERE thread_key = 2 AND seq = 1",
@@ -77,7 +78,7 @@ async def test_more_ledger_than_bookings_is_a_finding_until_a_thread_was_deleted
     with sqlite3.connect(tmp_path / "log.db") as connection:
         connection.execute(
             "INSERT INTO threads SELECT 2, workflow, 'x', owner, created_at, updated_at, 0, version, fence,"
-            " holder, lease_until, running, 0, 0, 0, 0 FROM threads"
+            " holder, lease_until, running, 0, 0, 0, 0, 0, 0 FROM threads"
         )
         connection.execute("DELETE FROM threads WHERE key = 2")
     connection.close()
