@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agboss.app.agents import AgentInfo, agent_infos
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
+    from agboss.app.progress import CompactProgress
     from agboss.app.recovery import recover
     from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
@@ -30,6 +31,7 @@ else:
                 "create_app",
             ),
             "agboss.app.memory": ("AppMemory",),
+            "agboss.app.progress": ("CompactProgress",),
             "agboss.app.recovery": ("recover",),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
@@ -51,6 +53,7 @@ __all__ = [
     "App",
     "AppMemory",
     "AppThreads",
+    "CompactProgress",
     "MemoryRow",
     "RunStream",
     "Thread",
