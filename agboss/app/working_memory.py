@@ -11,7 +11,7 @@ from agboss.tern import BuiltContext, ContextRequest
 from agboss_memory.contract import ConversationLog, LeftOut, MemoryView
 from agboss_memory.explain import ExplainedRow, RowType, explained
 from agboss_memory.fit import effective_window
-from agboss_memory.messages import EPOCH, MessageState
+from agboss_memory.messages import EPOCH, MessageState, ToolCall
 from agboss_memory.records import Record, field, replace
 from agboss_memory.render import Row
 from agboss_memory.stores.contract import ThreadState
@@ -42,6 +42,7 @@ class MemoryRow(Record):
         reason: The state in words.
         first_tern: First Tern that it shows or stands for; 0 = none.
         last_tern: Last one.
+        tool_calls: What an assistant message calls; name and arguments reach the model beside the content.
     """
 
     type: RowType
@@ -57,6 +58,7 @@ class MemoryRow(Record):
     reason: str = ""
     first_tern: int = 0
     last_tern: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -176,6 +178,7 @@ async def _explained_row(row: ExplainedRow, log: ConversationLog) -> MemoryRow:
         reason=row.reason,
         first_tern=0 if first is None else first.tern,
         last_tern=0 if last is None else last.tern,
+        tool_calls=row.tool_calls,
     )
 
 
