@@ -132,11 +132,12 @@ async def show_tern(visit: Visit) -> Response:
     if not terns or terns[0].number != number:
         text = f"there is no Tern {number}"
         raise ServerError("memory.no-such-tern", text, "choose one from the thread's page", status=404)
-    return visit.render("tern.html", thread=thread, tern=terns[0], calls=_calls(terns[0], own), agent=agent)
+    calls, failing = _calls(terns[0], own)
+    return visit.render("tern.html", thread=thread, tern=terns[0], calls=calls, failing=failing, agent=agent)
 
 
-def _calls(tern: Tern, own: dict[str, bool]) -> list[int | None]:
-    """For each booked call the number by which its view can be made anew, None = it cannot.
+def _calls(tern: Tern, own: dict[str, bool]) -> tuple[list[int | None], tuple[str, int] | None]:
+    """For each booked call the number by which its view can be made anew, None = it cannot; and the call that failed.
 
     ``own`` tells of each agent whether it keeps a conversation of its own; of others only what the first call was shown
     is known.
@@ -149,7 +150,10 @@ def _calls(tern: Tern, own: dict[str, bool]) -> list[int | None]:
             number = seen.get(one.caller, 0)
             seen[one.caller] = number + 1
         found.append(None if number and not own[one.caller] else number)
-    return found
+    last = next((name for name in reversed(tern.path) if name in own), None)
+    if tern.status != "failed" or last is None or not (own[last] or last not in seen):
+        return found, None
+    return found, (last, seen.get(last, 0))
 
 
 async def show_call(visit: Visit) -> Response:

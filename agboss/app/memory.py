@@ -80,7 +80,7 @@ class AppMemory:
         if plan.config is not None and past is not None:
             log = await past_conversation(runtime.store, state, plan, past, call)
         elif plan.config is not None:
-            log = PreviewConversation(runtime.store, state.key, plan.name)
+            log = PreviewConversation(runtime.store, state.key, plan.name, task_to_come=True)
         task, attachments = ("", ()) if past is None else (past.task, past.attachments)
         request = ContextRequest(
             agent=plan,

@@ -7,6 +7,7 @@ from typing import Any
 
 from agboss.agents import AgentPlan
 from agboss.app.rows import mapped_rows
+from agboss.conversing import PreviewConversation
 from agboss.tern import BuiltContext, ContextRequest
 from agboss_memory.contract import ConversationLog, LeftOut, MemoryView
 from agboss_memory.explain import ExplainedRow, RowType, explained
@@ -106,8 +107,8 @@ async def working_memory(
     """A built view as rows with tokens. The task of the request is shown as a row unless it is empty."""
     counter = agent.counter()
     await load_counter(counter)
-    if request.log is not None and agent.config is not None:
-        return await _window_memory(agent, state, built, request.log)
+    if isinstance(request.log, PreviewConversation) and agent.config is not None:
+        return await _window_memory(agent, state, _without_task_to_come(built, request.log), request.log)
     rows = await mapped_rows(request, built.view)
     system, *texts = await count_async(counter, [built.system, *(row.text for row in rows)])
     counts = [tokens if row.tokens is None else row.tokens for row, tokens in zip(rows, texts, strict=True)]
@@ -127,6 +128,16 @@ async def working_memory(
         reply_reserve_tokens=agent.reply_reserve,
         warnings=built.view.warnings,
     )
+
+
+def _without_task_to_come(built: BuiltContext, log: PreviewConversation) -> BuiltContext:
+    """The request without the message that stands for the next task: nobody has said it yet."""
+    if not log.to_come:
+        return built
+    said = tuple(one for one in built.view.messages or () if one.number != log.to_come)
+    sent = tuple(one for one in built.messages if one.number != log.to_come)
+    left = tuple(one for one in built.view.left_out if one.unit != "messages" or one.first < log.to_come)
+    return replace(built, view=replace(built.view, messages=said, left_out=left), messages=sent)
 
 
 async def _window_memory(
