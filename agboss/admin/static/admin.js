@@ -111,7 +111,8 @@ async function renew() {
   const focused = document.activeElement?.id;
   const within = old.contains(document.activeElement);
   for (const area of old.querySelectorAll("textarea")) {
-    const next = area.value !== area.defaultValue && area.id && fresh.querySelector(`#${area.id}`);
+    const written = area.value !== area.defaultValue || "keep" in area.dataset;
+    const next = written && area.id && fresh.querySelector(`#${area.id}`);
     if (next) next.value = area.value; // what somebody is writing
   }
   old.replaceWith(fresh);
