@@ -17,13 +17,23 @@ import pytest
 import uvicorn
 from desks import Gate, Models, desk, sum_up, talk, yes
 
-from agboss import AgentDefinition, AgentRuntime, App, DefinitionFolder, ModelReply, ModelRequest, ModelSpec, ModelUsage
-from agboss import agent, create_app, tool
+from agboss import (
+    AgentDefinition,
+    AgentRuntime,
+    App,
+    DefinitionFolder,
+    ModelReply,
+    ModelRequest,
+    ModelSpec,
+    ModelUsage,
+    agent,
+    create_app,
+    tool,
+)
 from agboss.admin import add_admin
-from agboss.models import ChatModel
-from agboss.models.chat import Caller
-from agboss_memory.messages import ToolCall
+from agboss.models import Caller, ChatModel
 from agboss.server import make_server
+from agboss_memory.messages import ToolCall
 
 playwright = pytest.importorskip("playwright.async_api")
 CHROMIUM = shutil.which("chromium")
@@ -147,12 +157,12 @@ class StreamingModels(StoryModels):
         super().__init__(Gate())
         self.end = asyncio.Event()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Any]:
-        yield "Once upon <b>a\u202e "
-        yield "time"
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        assert request.on_text is not None
+        request.on_text("Once upon <b>a\u202e ")
+        request.on_text("time")
         await self.end.wait()
-        yield " there was."
-        yield ModelReply(text="Once upon <b>a\u202e time there was.", usage=ModelUsage(free=True))
+        return ModelReply(text="Once upon <b>a\u202e time there was.", usage=ModelUsage(free=True))
 
 
 async def live_width(page: Any) -> float:
@@ -265,8 +275,12 @@ async def test_nothing_of_what_somebody_wrote_runs() -> None:
             await desk_app.execute(HOSTILE, thread="<script>alert(1)</script>", create_thread=True, owner=HOSTILE[:90])
         async with served(desk_app) as url, tab() as page:
             asked: list[str] = []
-            page.on("request", lambda request: asked.append(request.url))
-            page.on("dialog", lambda dialog: asked.append(f"dialog {dialog.message}"))
+
+            def hear(one: Any) -> None:
+                asked.append(str(getattr(one, "url", "a dialog")))
+
+            page.on("request", hear)
+            page.on("dialog", hear)
             await page.goto(f"{url}/admin/threads")
             await page.get_by_role("link", name="<script>").first.click()
             for details in await page.locator("details > summary").all():
@@ -364,7 +378,8 @@ async def test_edit_a_config_valid_blank_and_invalid(tmp_path: Path) -> None:
         await field.fill('{"kind": windowed}')
         assert "Not valid yet" in await page.locator("[data-json-state]").inner_text()
         await page.get_by_role("button", name="Save").click()
-        assert "Line 1, column 10" in await page.get_by_role("alert").inner_text()
+        assert "Memory (JSON)" in await page.get_by_role("alert").inner_text()
+        assert "Line 1, column 10" in await page.locator("#memory-error").inner_text()
         await field.fill('{"kind": "windowed", "windowSize": 3}')
         await page.get_by_role("button", name="Save").click()
         assert await page.get_by_text("Saved.").count() == 1

@@ -78,9 +78,7 @@ async def test_on_no_page_what_somebody_wrote_acts(tmp_path: Path, own: bool) ->
             await pages.open("/admin/threads/t")
             sent = HOSTILE.replace("\ud800", "")  # no browser can send it
             for target in ("what-if", "terns"):
-                page = await pages.send(
-                    f"/admin/threads/t/{target}", {"config": sent, "task": "x", "start": sent}
-                )
+                page = await pages.send(f"/admin/threads/t/{target}", {"config": sent, "task": "x", "start": sent})
                 assert pages.status == 400
                 assert not [bad for bad in BAD if bad in page], target
 
