@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import agboss.events as events
@@ -15,6 +15,7 @@ from agboss_memory.messages import Message, Summary, TernStatus
 from agboss_memory.records import replace
 from agboss_memory.stores import Store, StoredConversation
 from agboss_memory.stores.contract import SummaryWrite
+from agboss_memory.strategies.stubbing import KEPT_RESULTS
 
 if TYPE_CHECKING:
     from agboss.agents import AgentPlan
@@ -122,6 +123,8 @@ class PreviewConversation(StoredConversation):
         agent: Whose conversation.
         current: What a past Tern said up to a call of its model; the conversation ends before it.
         summaries: Summaries that stood then; None = those that stand now.
+        task_to_come: Look at the request that a next task will make: that task, still without a word, is there as it will
+            be, so that every kind keeps, cuts and evicts what it will keep, cut and evict then. ``to_come`` is its number.
     """
 
     def __init__(
@@ -132,29 +135,46 @@ class PreviewConversation(StoredConversation):
         *,
         current: tuple[Message, ...] = (),
         summaries: tuple[Summary, ...] | None = None,
+        task_to_come: bool = False,
     ) -> None:
         super().__init__(store, key, agent)
+        self._task_to_come = task_to_come
+        self.to_come = 0
         self._current = current
         self._summaries = summaries
         self._stubs: dict[int, tuple[str, int]] = {}
+        self._full: set[int] = set()
 
     async def newest(self, limit: int) -> Conversation:
         """See ``ConversationLog.newest``."""
         if not self._current or self._summaries is None:
             talk = await super().newest(limit)
-            return replace(talk, messages=self._stubbed(talk.messages))
+            talk = replace(talk, messages=self._stubbed(talk.messages))
+            if not self._task_to_come:
+                return talk
+            self.to_come = talk.last + 1
+            return replace(talk, current=(Message(role="user", content="", agent=self.agent, number=self.to_come),))
         before = self._current[0].number
+        answered = max((one.number for one in self._current if one.role == "assistant"), default=0)
+        self._full = {one.number for one in self._current if one.role == "tool" and one.number > answered}
+        current = self._as_then(self._current)
         return Conversation(
             messages=await self.older(before, limit) if limit else (),
             summaries=self._summaries,
             last=before - 1,
             live_tokens=await self._live_tokens(before, self._summaries),
-            current=self._stubbed(self._current),
+            current=self._stubbed(current),
         )
 
     async def older(self, before: int, limit: int) -> tuple[Message, ...]:
         """See ``ConversationLog.older``."""
-        return self._stubbed(await super().older(before, limit))
+        return self._stubbed(self._as_then(await super().older(before, limit)))
+
+    async def write_counts(self, counts: Mapping[int, int], tokenizer: str) -> None:
+        """See ``ConversationLog.write_counts``."""
+        stored = {number: tokens for number, tokens in counts.items() if number != self.to_come}
+        if stored:
+            await super().write_counts(stored, tokenizer)
 
     async def compress_result(self, number: int, stub: str, tokens: int) -> bool:
         """The stub is shown and not stored."""
@@ -164,6 +184,22 @@ class PreviewConversation(StoredConversation):
     async def save_summary(self, summary: Summary) -> Summary:
         """A view that is looked at writes no summary. Raises CompactionError."""
         raise CompactionError("compaction.preview", f"a view of {self.agent!r} is only looked at", "use compact")
+
+    def _as_then(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Messages of a past Tern, without stubs that they got later: unread and the newest results were full then.
+
+        Pages come newest first.
+        """
+        if self._summaries is None:
+            return tuple(messages)
+        for one in reversed(messages):
+            covered = any(summary.first <= one.number <= summary.last for summary in self._summaries)
+            if one.role == "tool" and not covered and len(self._full) < KEPT_RESULTS:
+                self._full.add(one.number)
+        return tuple(
+            replace(one, compressed_content=None, compressed_tokens=None) if one.number in self._full else one
+            for one in messages
+        )
 
     def _stubbed(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         stubs = self._stubs
@@ -179,7 +215,8 @@ class PreviewConversation(StoredConversation):
         while page := await super().older(before, _PAGE):
             for one in page:
                 if not any(summary.first <= one.number <= summary.last for summary in summaries):
-                    live += (one.tokens or 0) if one.compressed_tokens is None else one.compressed_tokens
+                    full = one.compressed_tokens is None or one.number in self._full
+                    live += (one.tokens or 0) if full else one.compressed_tokens or 0
             before = page[0].number
         return live
 

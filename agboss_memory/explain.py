@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from agboss_memory.contract import ConversationLog, LeftOut, MemoryView, TokenCounter
 from agboss_memory.fit import media_tokens
-from agboss_memory.messages import EPOCH, MediaPart, Message, MessageState
+from agboss_memory.messages import EPOCH, MediaPart, Message, MessageState, ToolCall
 from agboss_memory.notices import part_line
 from agboss_memory.records import Record
 from agboss_memory.render import CONTINUED, HEADING, numbered_summaries
@@ -35,6 +35,7 @@ class ExplainedRow(Record, kw_only=True):
         first: First message that it stands for.
         last: Last one.
         said_at: When it was said, aware UTC; the epoch for what nobody said.
+        tool_calls: What the message calls; their arguments are among its tokens.
         tokens: Text tokens of what is sent; of a file that is sent, its tokens.
         content: What was said, as stored.
         shown: What is sent.
@@ -53,6 +54,7 @@ class ExplainedRow(Record, kw_only=True):
     state: MessageState
     reason: str
     said_at: datetime = EPOCH
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class Explanation(Record, kw_only=True):
@@ -175,4 +177,5 @@ async def _row(message: Message, log: ConversationLog, counter: TokenCounter, *,
         state=message.state,
         reason=REASONS[message.state],
         said_at=message.created_at,
+        tool_calls=message.tool_calls,
     )

@@ -36,10 +36,9 @@ class Mark(Record, kw_only=True):
 def marks(error: AgbossError, text: str) -> tuple[Mark, ...]:
     """The problems of an input, each with its place in the text where there is one."""
     problem = problem_of(error)
-    line, column = _broken(text)
-    if line:
-        return (Mark(message=problem.detail, line=line, column=column, text=_line(text, line)),)
-    found = [_mark(one.pointer, one.message, text) for one in problem.problems]
+    if _broken(text)[0]:
+        return (mark("", problem.detail, text),)
+    found = [mark(one.pointer, one.message, text) for one in problem.problems]
     return tuple(found) or (Mark(message=f"{problem.detail}. {problem.hint}".rstrip(" .") + "."),)
 
 
@@ -54,7 +53,12 @@ def _broken(text: str) -> tuple[int, int]:
     return 0, 0
 
 
-def _mark(pointer: str, message: str, text: str) -> Mark:
+def mark(pointer: str, message: str, text: str) -> Mark:
+    """One problem with its place in a JSON text: where that ceases to be JSON, else the key that is meant."""
+    line, column = _broken(text)
+    if line:
+        return Mark(message=message, line=line, column=column, text=_line(text, line))
+    message = message.removeprefix("Value error, ")
     key = pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
     place = re.search(re.escape(json.dumps(key)) + r"\s*:", text) if key else None
     if place is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from starlette.responses import Response
 
+from agboss.admin.compacting import PATIENCE, stream
 from agboss.admin.marking import Mark, marks
 from agboss.admin.page import Page, Visit, failed
 from agboss.admin.sessions import Note
@@ -17,12 +19,14 @@ from agboss.errors import AgbossError, InvalidInputError
 from agboss.server.endpoint import whole
 from agboss.server.problems import ServerError, problem_of
 from agboss_memory.config import parse_memory_config
-from agboss_memory.contract import CompressReport
 from agboss_memory.records import Record
 from agboss_memory.replay import WhatIf
 
 SYSTEM = -1
 """Number of the system prompt."""
+
+SUMMARIES = 20
+"""Summaries of a page."""
 
 
 class Piece(Record, kw_only=True):
@@ -41,23 +45,35 @@ class Piece(Record, kw_only=True):
     reason: str = ""
 
 
-async def memory_pane(visit: Visit, app: App, thread: str, agent: str | None) -> dict[str, Any]:
+async def memory_pane(
+    visit: Visit, app: App, thread: str, agent: str | None, before: int | None = None
+) -> dict[str, Any]:
     """What ``memory.html`` shows: the view of an agent; a view that fails is told and the page goes on."""
     names = [one.name for one in await app.agents()]
     chosen = agent if agent is not None else next(iter(names), None)
-    pane: dict[str, Any] = {"agents": names, "agent": chosen, "memory": None, "problem": None, "summaries": ()}
+    pane: dict[str, Any] = {
+        "agents": names,
+        "agent": chosen,
+        "memory": None,
+        "problem": None,
+        "summaries": (),
+        "older_summaries": None,
+    }
     if chosen is None:  # a workflow of actions alone
         return pane
     try:
         memory = await app.memory.view(thread, chosen, owner=visit.owner)
-        summaries = await app.memory.summaries(thread, chosen, owner=visit.owner, all_states=True)
+        summaries = await app.memory.summaries(
+            thread, chosen, owner=visit.owner, all_states=True, before=before, limit=SUMMARIES + 1
+        )
     except AgbossError as error:
         if isinstance(error, InvalidInputError):
             raise
         return pane | {"problem": problem_of(error)}
     return pane | {
         "memory": memory,
-        "summaries": summaries,
+        "summaries": summaries[-SUMMARIES:],
+        "older_summaries": summaries[-SUMMARIES].first if len(summaries) > SUMMARIES else None,
         "window": parts(memory),
         "config": pretty(dict(memory.config)) if has_config(memory) else '{\n  "kind": "summarizing_window"\n}',
     }
@@ -69,29 +85,24 @@ def has_config(memory: WorkingMemory) -> bool:
 
 
 async def compact(visit: Visit) -> Response:
-    """Summarise now."""
+    """Summarise now, in a task of its own. A short one has ended when the next page is shown; that page watches others."""
     thread, agent = visit.call.path("thread"), visit.field("agent") or None
     back = url("threads", thread, agent=agent)
     try:
         place = await visit.served.place(thread, agent, visit.owner)
-        async with visit.served.app(place.workflow) as app:
-            before = await app.memory.view(thread, place.agent, owner=visit.owner)
-            report = await app.memory.compact(thread, place.agent, owner=visit.owner)
-            after = await app.memory.view(thread, place.agent, owner=visit.owner)
     except AgbossError as error:
         return visit.redirect(back, failed(error))
-    return visit.redirect(back, Note(text=_told(report, before, after)))
+    job = visit.admin.compactions.start(place, thread, visit.owner, visit.session)
+    if job.task is not None:
+        await asyncio.wait({job.task}, timeout=PATIENCE)
+    return visit.redirect(back)
 
 
-def _told(report: CompressReport, before: WorkingMemory, after: WorkingMemory) -> str:
-    if not report.summaries and not report.compressed_results:
-        return "There was nothing to compact."
-    what = "turns" if before.kind == "turns" else "messages"
-    return (
-        f"Compacted: {len(report.summaries)} new summaries stand for {report.compressed_messages} {what}, "
-        f"{report.compressed_results} tool results are shown as stubs. "
-        f"The view went from {before.total_tokens:,} to {after.total_tokens:,} tokens."
-    )
+async def compact_events(visit: Visit) -> Response:
+    """``/admin/threads/{thread}/compact/events``: how far the Compact of a thread is."""
+    thread = visit.call.path("thread")
+    place = await visit.served.place(thread, visit.call.text("agent"), visit.owner)
+    return stream(visit.admin.compactions.running(place, thread))
 
 
 async def undo(visit: Visit) -> Response:
@@ -188,8 +199,9 @@ async def _piece(visit: Visit, app: App, memory: WorkingMemory, number: int) -> 
 
 async def _absence(visit: Visit, app: App, memory: WorkingMemory, number: int) -> str:
     """Why no row of the view shows a number."""
-    for one in await app.memory.summaries(memory.thread, memory.agent, owner=visit.owner):
-        if one.first <= number <= one.last:
+    owner, after = visit.owner, number + 1
+    for one in await app.memory.summaries(memory.thread, memory.agent, owner=owner, before=after, limit=1):
+        if number <= one.last:
             return f"the summary of {one.first} to {one.last} stands for it"
     return next((one.reason for one in memory.left_out if one.first <= number <= one.last), "not in the view")
 
@@ -222,6 +234,7 @@ def _download(piece: Piece, number: str) -> Response:
 PAGES = (
     Page(path="/threads/{thread}/memory", handler=show),
     Page(path="/threads/{thread}/compact", handler=compact, method="POST"),
+    Page(path="/threads/{thread}/compact/events", handler=compact_events),
     Page(path="/threads/{thread}/undo", handler=undo, method="POST"),
     Page(path="/threads/{thread}/what-if", handler=what_if, method="POST"),
 )

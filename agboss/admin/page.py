@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from jinja2 import Environment
@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from agboss.admin.compacting import Compactions
 from agboss.admin.sessions import COOKIE, Note, Sessions
 from agboss.admin.showing import ROOT, url
 from agboss.errors import AgbossError
@@ -21,7 +22,9 @@ from agboss.server.problems import ServerError, problem_of, unexpected
 from agboss_memory.records import Record
 
 FORM_FIELD = "form_token"
-MOST_FIELDS = 50
+MOST_FIELDS = 500
+"""Fields of a form: an agent's form has two for each tool."""
+
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -33,6 +36,7 @@ class Admin(Record, kw_only=True):
 
     service: Service
     sessions: Sessions
+    compactions: Compactions
     templates: Environment
 
 
@@ -62,6 +66,11 @@ class Visit:
         if not self.admin.sessions.is_form_token(self.session, self.field(FORM_FIELD)):
             text = "the form is out of date"
             raise ServerError("server.bad-form", text, "go back, load the page again and send it anew", status=403)
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """All fields of the form, their line ends as they are in Python."""
+        return {name: value.replace("\r\n", "\n") for name, value in self._fields.items()}
 
     def field(self, name: str) -> str:
         """A field of the form, its line ends as they are in Python; empty when it is not there."""

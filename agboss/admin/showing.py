@@ -46,6 +46,15 @@ def line(text: object, most: int = 140) -> str:
     return f"{told[:most]}…" if len(told) > most or len(whole) > most * 4 else told
 
 
+def around(text: str, wanted: str, most: int = 140) -> str:
+    """The first place where ``wanted`` stands in a text, in whatever case, with what is around it; empty = nowhere."""
+    place = text.casefold().find(wanted.casefold())
+    if place < 0:
+        return ""
+    begin = max(0, place - most // 3)  # folding may have moved it by a few characters
+    return ("…" if begin else "") + line(text[begin : begin + most], most) + ("…" if len(text) > begin + most else "")
+
+
 def url(*parts: object, **query: object) -> str:
     """A path of the admin pages; None among the query is left out."""
     path = "/".join([ROOT, *(quote(str(part), safe="", errors="replace") for part in parts)])

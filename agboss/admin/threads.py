@@ -1,46 +1,39 @@
-"""The list of threads, a thread with its Terns, and one Tern."""
+"""The list of threads, a thread with its Terns, one Tern, and what a call of its model was shown."""
 
 from __future__ import annotations
+
+import secrets
+from typing import Any
 
 from starlette.responses import Response
 
 from agboss.admin.memory import memory_pane
 from agboss.admin.page import Page, Visit
-from agboss.app import App
-from agboss.errors import AgbossError, InvalidInputError, UnknownThreadError
+from agboss.admin.searching import GLANCE, LOOKED_THROUGH, Found, found
+from agboss.admin.window import parts
+from agboss.app import Thread
+from agboss.errors import AgbossError
 from agboss.server.endpoint import whole
 from agboss.server.problems import Problem, ServerError, problem_of
 from agboss_memory.messages import Tern
 from agboss_memory.records import Record
-from agboss_memory.stores.contract import ThreadInfo
-
-THREADS = 25
-"""Threads of a page."""
 
 TERNS = 25
 """Terns of a page."""
 
-GLANCE = 50
-"""Newest Terns of which a list tells the cost."""
 
-
-class Glance(Record, kw_only=True):
-    """A thread in the list.
+class Entered(Record, kw_only=True):
+    """What somebody wrote into the form of a new Tern.
 
     Attributes:
-        info: The thread.
-        newest: The newest Terns, oldest first.
+        task: The task.
+        start: Name of the start, empty = the only one.
+        key: Makes the Tern exactly-once, however often the form is sent.
     """
 
-    info: ThreadInfo
-    newest: tuple[Tern, ...]
-
-    @property
-    def status(self) -> str:
-        """How the newest Tern ended, or that it runs."""
-        if self.info.running:
-            return "running"
-        return str(self.newest[-1].status) if self.newest else "empty"
+    task: str = ""
+    start: str = ""
+    key: str = ""
 
 
 async def show_list(visit: Visit) -> Response:
@@ -48,15 +41,12 @@ async def show_list(visit: Visit) -> Response:
     names = visit.served.names()
     workflow = visit.call.text("agent") or (names[0] if names else "")
     asked, after = (visit.call.text("q") or "").strip(), visit.call.text("after")
-    rows: list[Glance] = []
-    following: str | None = None
+    page = Found(rows=(), how="all")
     problem: Problem | None = None
     if workflow in names:
         try:
             async with visit.served.app(workflow) as app:
-                found = await _found(visit, app, asked, after)
-                rows = [Glance(info=info, newest=await _newest(app, info)) for info in found[:THREADS]]
-            following = found[THREADS - 1].id if len(found) > THREADS else None
+                page = await found(visit, app, asked, after, in_texts=visit.call.text("in") == "texts")
         except AgbossError as error:  # an agent that does not work hides no other
             problem = problem_of(error)
     return visit.render(
@@ -65,93 +55,123 @@ async def show_list(visit: Visit) -> Response:
         names=names,
         workflow=workflow,
         asked=asked,
-        rows=rows,
-        following=following,
+        page=page,
         problem=problem,
         first=after is None,
         glance=GLANCE,
+        looked_through=LOOKED_THROUGH,
     )
-
-
-async def _found(visit: Visit, app: App, asked: str, after: str | None) -> tuple[ThreadInfo, ...]:
-    """A page and one more: all, the thread of that id, or the threads of that owner."""
-    try:
-        if after is not None:
-            await app.threads.get(after, 0, owner=visit.owner)
-        if asked:
-            known = await _by_id(visit, app, asked)
-            if known is not None:
-                return (known,)
-            if visit.owner not in (None, asked):
-                return ()
-        return await app.threads.list(owner=asked or visit.owner, after=after, limit=THREADS + 1)
-    except (InvalidInputError, UnknownThreadError):
-        return ()  # no thread or owner can be called so
-
-
-async def _by_id(visit: Visit, app: App, asked: str) -> ThreadInfo | None:
-    try:
-        thread = await app.threads.get(asked, 1, owner=visit.owner)
-    except UnknownThreadError:
-        return None
-    newest = thread.terns[-1] if thread.terns else None
-    return ThreadInfo(
-        id=thread.id,
-        workflow=thread.workflow,
-        owner=thread.owner,
-        created_at=thread.created_at,
-        updated_at=thread.created_at if newest is None else newest.finished_at or newest.started_at,
-        terns=0 if newest is None else newest.number,
-        running=newest is not None and not newest.status.finished,
-    )
-
-
-async def _newest(app: App, info: ThreadInfo) -> tuple[Tern, ...]:
-    try:
-        return await app.threads.terns(info.id, limit=GLANCE)
-    except UnknownThreadError:  # deleted meanwhile
-        return ()
 
 
 async def show(visit: Visit) -> Response:
     """``/admin/threads/{thread}``."""
-    thread, before = visit.call.path("thread"), visit.call.number("before", least=1)
-    place = await visit.served.place(thread, visit.call.text("agent"), visit.owner)
+    return await thread_page(visit, visit.call.path("thread"), visit.call.text("agent"))
+
+
+async def thread_page(
+    visit: Visit,
+    thread: str,
+    agent: str | None,
+    *,
+    status: int = 200,
+    entered: Entered | None = None,
+    refusal: Problem | None = None,
+) -> Response:
+    """A thread: its form for a new Tern, the working memory, and a page of Terns, newest first."""
+    before = visit.call.number("before", least=1)
+    place = await visit.served.place(thread, agent, visit.owner)
+    if (note := visit.admin.compactions.take_note(place, thread, visit.session)) is not None:
+        visit.admin.sessions.tell(visit.session, note)
     async with visit.served.app(place.workflow) as app:
         known = await app.threads.get(thread, 1, owner=visit.owner)
-        total = known.terns[-1].number if known.terns else 0
+        newest = known.terns[-1] if known.terns else None
+        total = 0 if newest is None else newest.number
         before = None if before is not None and before > total else before
-        terns = await app.threads.terns(thread, before=before, limit=TERNS, owner=visit.owner)
-        pane = await memory_pane(visit, app, thread, place.agent)
-    newer = None if before is None or before + TERNS > total else before + TERNS
+        terns = await app.threads.terns(thread, before=before, limit=TERNS, owner=visit.owner) if total else ()
+        pane = await memory_pane(visit, app, thread, place.agent, visit.call.number("summaries", least=1))
+        starts = app.starts
+    running = newest if newest is not None and newest.status == "running" else None
     return visit.render(
         "thread.html",
+        status,
         thread=known,
-        terns=terns,
+        terns=terns[::-1],
         total=total,
         older=terns[0].number if terns and terns[0].number > 1 else None,
-        newer=newer,
-        newest=before is None,
-        running=bool(known.terns) and known.terns[-1].status == "running",
+        newer=None if before is None or before + TERNS > total else before + TERNS,
+        first=before is None,
+        running=running,
+        events=None if running is None else _events(visit, place.workflow, known, running, place.agent),
+        job=visit.admin.compactions.running(place, thread),
+        starts={name: None if model is None else list(model.model_fields) for name, model in starts.items()},
+        entered=entered or Entered(key=secrets.token_hex(16)),
+        refusal=refusal,
         **pane,
     )
 
 
+def owner_of_thread(visit: Visit, thread: Thread) -> str | None:
+    """Who a Tern is run for: where nobody logs in, whoever sees a thread acts for its owner."""
+    return thread.owner if visit.owner is None else visit.owner
+
+
+def _events(visit: Visit, workflow: str, thread: Thread, running: Tern, agent: str | None) -> dict[str, Any] | None:
+    """Where its events come from, when this server runs the Tern."""
+    log = visit.admin.service.runs.find(workflow, thread.id, running.number, owner_of_thread(visit, thread))
+    return None if log is None else {"tern": running.number, "agent": agent}
+
+
 async def show_tern(visit: Visit) -> Response:
     """``/admin/threads/{thread}/terns/{tern}``."""
-    thread = visit.call.path("thread")
+    thread, agent = visit.call.path("thread"), visit.call.text("agent")
+    place = await visit.served.place(thread, agent, visit.owner)
     number = whole("tern", visit.call.path("tern"), least=1) or 1
-    place = await visit.served.place(thread, visit.call.text("agent"), visit.owner)
     async with visit.served.app(place.workflow) as app:
-        found = await app.threads.terns(thread, before=number + 1, limit=1, owner=visit.owner)
-    if not found or found[0].number != number:
-        text = f"there is no turn {number}"
+        terns = await app.threads.terns(thread, before=number + 1, limit=1, owner=visit.owner)
+        own = {one.name: one.memory_config is not None for one in await app.agents()}
+    if not terns or terns[0].number != number:
+        text = f"there is no Tern {number}"
         raise ServerError("memory.no-such-tern", text, "choose one from the thread's page", status=404)
-    return visit.render("tern.html", thread=thread, tern=found[0], agent=visit.call.text("agent"))
+    calls, failing = _calls(terns[0], own)
+    return visit.render("tern.html", thread=thread, tern=terns[0], calls=calls, failing=failing, agent=agent)
+
+
+def _calls(tern: Tern, own: dict[str, bool]) -> tuple[list[int | None], tuple[str, int] | None]:
+    """For each booked call the number by which its view can be made anew, None = it cannot; and the call that failed.
+
+    ``own`` tells of each agent whether it keeps a conversation of its own; of others only what the first call was shown
+    is known.
+    """
+    seen: dict[str, int] = {}
+    found: list[int | None] = []
+    for one in tern.usage:
+        number = None
+        if one.purpose == "answer" and one.caller in own and tern.status.finished:
+            number = seen.get(one.caller, 0)
+            seen[one.caller] = number + 1
+        found.append(None if number and not own[one.caller] else number)
+    last = next((name for name in reversed(tern.path) if name in own), None)
+    if tern.status != "failed" or last is None or not (own[last] or last not in seen):
+        return found, None
+    return found, (last, seen.get(last, 0))
+
+
+async def show_call(visit: Visit) -> Response:
+    """``/admin/threads/{thread}/terns/{tern}/calls/{call}``: what an agent's model was shown, made anew from the log."""
+    thread, agent = visit.call.path("thread"), visit.call.text("agent")
+    tern = whole("tern", visit.call.path("tern"), least=1) or 1
+    number = whole("call", visit.call.path("call")) or 0
+    place = await visit.served.place(thread, None if visit.served.runtime is None else agent, visit.owner)
+    async with visit.served.app(place.workflow) as app:
+        memory = await app.memory.explain(thread, agent, tern=tern, call=number, owner=visit.owner)
+    return visit.render(
+        "call.html", thread=thread, tern=tern, call=number, agent=memory.agent, memory=memory, window=parts(memory)
+    )
 
 
 PAGES = (
     Page(path="/threads", handler=show_list),
     Page(path="/threads/{thread}", handler=show),
     Page(path="/threads/{thread}/terns/{tern}", handler=show_tern),
+    Page(path="/threads/{thread}/terns/{tern}/calls/{call}", handler=show_call),
 )

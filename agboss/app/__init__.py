@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agboss.app.agents import AgentInfo, agent_infos
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
+    from agboss.app.progress import CompactProgress
     from agboss.app.recovery import left_behind, recover
     from agboss.app.spending import Spend, spend_of
     from agboss.app.streaming import RunStream, direct_agents
@@ -31,6 +32,7 @@ else:
                 "create_app",
             ),
             "agboss.app.memory": ("AppMemory",),
+            "agboss.app.progress": ("CompactProgress",),
             "agboss.app.recovery": ("left_behind", "recover"),
             "agboss.app.spending": ("Spend", "spend_of"),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
@@ -53,6 +55,7 @@ __all__ = [
     "App",
     "AppMemory",
     "AppThreads",
+    "CompactProgress",
     "MemoryRow",
     "RunStream",
     "Spend",

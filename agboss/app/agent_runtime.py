@@ -20,6 +20,7 @@ from agboss.definitions import (
     DefinitionFolder,
     DefinitionProblem,
     defined_agent,
+    known_tools,
     parse_definition,
     unknown_agent,
 )
@@ -153,19 +154,45 @@ class AgentRuntime:
         """Files of the folder that are no definition."""
         return () if self._folder is None else self._folder.problems()
 
-    def save(self, definition: AgentDefinition) -> None:
+    def tools(self) -> dict[str, str]:
+        """What definitions may name: the description of each tool by its name."""
+        return known_tools(self._tools)
+
+    def save(self, definition: AgentDefinition, *, expected: str | None = None) -> None:
         """Write a definition into the folder; it counts from the next turn on.
+
+        Args:
+            definition: What is written.
+            expected: ``AgentDefinition.version`` that the file must still have, empty = there must be no file; None =
+                whatever is there is replaced.
 
         Raises:
             InvalidInputError: ``definition.unknown-tool``: it names a tool that the runtime was not given;
-                ``definition.read-only``: the definitions came as a list; nothing was written.
+                ``definition.read-only``: the definitions came as a list; ``definition.changed``,
+                ``definition.exists``: the file is not the expected one; nothing was written.
             AssemblyError: The agent cannot work as it is; nothing was written.
         """
-        if self._folder is None:
-            text = f"agent {definition.name!r} cannot be saved: the definitions came as a list"
-            raise InvalidInputError("definition.read-only", text, "give AgentRuntime a folder")
+        folder = self._writable(definition.name)
         self._make(definition)
-        self._folder.save(definition)
+        folder.save(definition, expected=expected)
+
+    def delete(self, agent: str, *, expected: str | None = None) -> None:
+        """Remove a definition from the folder. Its threads stay in the store; a running Tern ends as it would have.
+
+        Args:
+            agent: Its name.
+            expected: ``AgentDefinition.version`` that the file must still have; None = any.
+
+        Raises:
+            InvalidInputError: As ``save``; ``definition.unknown``: there is no such agent.
+        """
+        self._writable(agent).delete(agent, expected=expected)
+
+    def _writable(self, name: str) -> DefinitionFolder:
+        if self._folder is None:
+            text = f"agent {name!r} cannot be saved: the definitions came as a list"
+            raise InvalidInputError("definition.read-only", text, "give AgentRuntime a folder")
+        return self._folder
 
     def memory(self, agent: str) -> AppMemory:
         """The memory of an agent's threads. Ask again after the definition was edited."""

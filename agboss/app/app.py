@@ -11,12 +11,15 @@ from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
+from pydantic import BaseModel
+
 import agboss.app as parts  # what looks at memory, and streams, are loaded when they are used
 from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
 from agboss.app.request import RunArguments, check_id, make_request, start_named
 from agboss.app.threads import AppThreads
+from agboss.components.boundary import StartSpec
 from agboss.components.injection import Provider, ProviderLike, provide, provide_class
 from agboss.components.workflow import as_providers
 from agboss.container import CURRENT
@@ -189,6 +192,12 @@ class App:
     def start(self, name: str) -> type[Any]:
         """A start's class by its name, as ``execute`` takes it. Raises InvalidInputError."""
         return start_named(self._lifecycle.assembly.graph, name)
+
+    @property
+    def starts(self) -> dict[str, type[BaseModel] | None]:
+        """What the flow begins with: the model of each start's input by its name, None = it takes text."""
+        nodes = self._lifecycle.assembly.graph.of_kind("start")
+        return {node.spec.name: node.spec.input for node in nodes if isinstance(node.spec, StartSpec)}
 
     async def agents(self) -> tuple[parts.AgentInfo, ...]:
         """The agents of the flow, in its order, with everything inherited filled in."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agboss.agents import AgentPlan
 from agboss.app.past import past_conversation, past_tern, past_window
+from agboss.app.progress import HearProgress, ProgressTeller, ToldMeter
 from agboss.app.request import check_id
 from agboss.app.working_memory import WorkingMemory, working_memory
 from agboss.components.agent import PromptContext
@@ -14,7 +15,6 @@ from agboss.container import CURRENT, TernScope
 from agboss.conversing import PreviewConversation, RunningConversation
 from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.journal import Journal
-from agboss.models.meter import Meter
 from agboss.queue import thread_line
 from agboss.run import LiveTern, Warnings
 from agboss.runtime import Runtime, spent_today
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 LONGEST_NUMBER = 18
 """Digits of a message's number."""
+
+MOST_BLOCKS = 10_000
+"""Blocks that are counted before a Compact."""
 
 
 class AppMemory:
@@ -77,7 +80,7 @@ class AppMemory:
         if plan.config is not None and past is not None:
             log = await past_conversation(runtime.store, state, plan, past, call)
         elif plan.config is not None:
-            log = PreviewConversation(runtime.store, state.key, plan.name)
+            log = PreviewConversation(runtime.store, state.key, plan.name, task_to_come=True)
         task, attachments = ("", ()) if past is None else (past.task, past.attachments)
         request = ContextRequest(
             agent=plan,
@@ -135,13 +138,21 @@ class AppMemory:
             reply_reserve=plan.model.reply_reserve,
         )
 
-    async def compact(self, thread: str, agent: str | None = None, *, owner: str | None = None) -> CompressReport:
+    async def compact(
+        self,
+        thread: str,
+        agent: str | None = None,
+        *,
+        owner: str | None = None,
+        progress: HearProgress | None = None,
+    ) -> CompressReport:
         """Summarise now: what the agent's kind has to summarise; for turn memory every due and skipped block.
 
         Args:
             thread: The thread.
             agent: Name of the agent; may be left out when there is one, or when none has a memory_config.
             owner: Who asks.
+            progress: Is called with a ``CompactProgress`` after each model call and summary.
 
         Raises:
             CompactionError: The summariser failed; what was written before stays.
@@ -154,12 +165,13 @@ class AppMemory:
         await self._lock(runtime, thread)
         try:
             state = await self._idle(runtime, thread, owner)
-            live = await self._carrier(runtime, state)
+            teller = None if progress is None else ProgressTeller(progress)
+            live = await self._carrier(runtime, state, teller)
             token = CURRENT.set(TernScope(thread_id=thread, meter=live.meter))
             try:
                 if reader is not None and reader.config is not None:
                     return await self._compress(live, reader)
-                report = await self._catch_up(runtime, state, live)
+                report = await self._catch_up(runtime, state, live, teller)
                 for custom in _custom(runtime, reader):
                     report = _together(report, await self._compress(live, custom))
                 return report
@@ -185,10 +197,16 @@ class AppMemory:
             )
         )
 
-    async def _catch_up(self, runtime: Runtime, state: ThreadState, live: LiveTern) -> CompressReport:
+    async def _catch_up(
+        self, runtime: Runtime, state: ThreadState, live: LiveTern, teller: ProgressTeller | None
+    ) -> CompressReport:
         plan = runtime.plan.compaction
         if plan is None:
             return CompressReport()
+        if teller is not None:
+            known = await runtime.store.blocks(state.key, ("due", "skipped"), MOST_BLOCKS)
+            unplanned = state.info.terns // plan.every - -(-state.window.planned_to // plan.every)
+            teller.begins(len(known) + max(0, unplanned))
         written: list[Summary] = []
         while blocks := await self._open_blocks(runtime, state, plan.every):
             made = [await compact_block(live, runtime.windows, plan, block) for block in blocks]
@@ -224,15 +242,29 @@ class AppMemory:
             runtime.queue.leave(thread_line(thread))
 
     async def summaries(
-        self, thread: str, agent: str | None = None, *, owner: str | None = None, all_states: bool = False
+        self,
+        thread: str,
+        agent: str | None = None,
+        *,
+        owner: str | None = None,
+        all_states: bool = False,
+        before: int | None = None,
+        limit: int | None = None,
     ) -> tuple[Summary, ...]:
         """Summaries of the thread, or of an agent's own conversation, oldest range first.
 
-        ``all_states`` = also retired and superseded ones.
+        Args:
+            thread: The thread.
+            agent: Name of the agent; may be left out when there is one, or when none has a memory_config.
+            owner: Who asks.
+            all_states: Also retired and superseded ones.
+            before: Only those that begin before this Tern or message; None = no bound.
+            limit: At most so many, the newest; None = all.
         """
         runtime = await self._lifecycle.runtime()
         state = await self._state(runtime, thread, owner)
-        return await runtime.store.summaries(state.key, _whose(self._reader(runtime, agent)), all_states=all_states)
+        whose = _whose(self._reader(runtime, agent))
+        return await runtime.store.summaries(state.key, whose, all_states, before=before, limit=limit)
 
     async def message(
         self, thread: str, number: int, agent: str | None = None, *, owner: str | None = None
@@ -313,11 +345,12 @@ class AppMemory:
             return ()
         return await runtime.store.messages(state.key, MessagePage(agent=plan.name, limit=plan.reach.messages))
 
-    async def _carrier(self, runtime: Runtime, state: ThreadState) -> LiveTern:
+    async def _carrier(self, runtime: Runtime, state: ThreadState, teller: ProgressTeller | None) -> LiveTern:
         """The newest Tern as the one that carries the work's cost."""
         prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
-        warnings = Warnings(state.info.id, state.info.terns)
-        meter = Meter(runtime.plan.limits, runtime.plan.cost_of, warnings.add, prefix=prefix)
+        warnings = Warnings(state.info.id, state.info.terns, None if teller is None else teller.take)
+        meter = ToldMeter(runtime.plan.limits, runtime.plan.cost_of, warnings.add, prefix=prefix)
+        meter.teller = teller
         live = LiveTern(
             plan=runtime.plan,
             store=runtime.store,
@@ -334,6 +367,7 @@ class AppMemory:
             meter=meter,
             journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter.take),
             warnings=warnings,
+            emit=warnings.emit,
         )
         live.meter.memory_calls = None  # a person asked for it
         day = await spent_today(runtime, live.started_at.date().isoformat())

@@ -42,11 +42,12 @@ async def past_conversation(
     ran = agent.name in tern.path  # with shares_thread it may have been told of a Tern that it had no part in
     said = [one for one in await store.messages(state.key, page) if ran and one.agent == agent.name]
     ends = [place for place, one in enumerate(said) if one.role == "assistant"]
-    if not said or not 0 <= call < max(1, len(ends)):
-        what = f"had no part in turn {tern.number}" if not said else f"called its model {len(ends)} times in it"
+    calls = len(ends) + bool(said and said[-1].role != "assistant")  # the last one was never answered
+    if not 0 <= call < calls:
+        what = f"had no part in turn {tern.number}" if not said else f"called its model {calls} times in it"
         text = f"agent {agent.name!r} {what} of thread {state.info.id!r}"
         raise InvalidInputError("memory.no-such-call", text, "name another agent, turn or call")
-    current: Sequence[Message] = said[: ends[call]] if ends else said
+    current: Sequence[Message] = said[: ends[call]] if call < len(ends) else said
     summaries = stood(await store.summaries(state.key, agent.name, all_states=True), tern)
     return PreviewConversation(store, state.key, agent.name, current=tuple(current), summaries=summaries)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from agboss.agents import AgentPlan
 from agboss.app.rows import mapped_rows
+from agboss.conversing import PreviewConversation
 from agboss.tern import BuiltContext, ContextRequest
 from agboss_memory.contract import ConversationLog, LeftOut, MemoryView
 from agboss_memory.explain import ExplainedRow, RowType, explained
 from agboss_memory.fit import effective_window
-from agboss_memory.messages import EPOCH, MessageState
+from agboss_memory.messages import EPOCH, MessageState, ToolCall
 from agboss_memory.records import Record, field, replace
 from agboss_memory.render import Row
 from agboss_memory.stores.contract import ThreadState
@@ -42,6 +43,7 @@ class MemoryRow(Record, kw_only=True):
         reason: The state in words.
         first_tern: First Tern that it shows or stands for; 0 = none.
         last_tern: Last one.
+        tool_calls: What an assistant message calls; name and arguments reach the model beside the content.
     """
 
     type: RowType
@@ -57,6 +59,7 @@ class MemoryRow(Record, kw_only=True):
     reason: str = ""
     first_tern: int = 0
     last_tern: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -104,8 +107,8 @@ async def working_memory(
     """A built view as rows with tokens. The task of the request is shown as a row unless it is empty."""
     counter = agent.counter()
     await load_counter(counter)
-    if request.log is not None and agent.config is not None:
-        return await _window_memory(agent, state, built, request.log)
+    if isinstance(request.log, PreviewConversation) and agent.config is not None:
+        return await _window_memory(agent, state, _without_task_to_come(built, request.log), request.log)
     rows = await mapped_rows(request, built.view)
     system, *texts = await count_async(counter, [built.system, *(row.text for row in rows)])
     counts = [tokens if row.tokens is None else row.tokens for row, tokens in zip(rows, texts, strict=True)]
@@ -125,6 +128,16 @@ async def working_memory(
         reply_reserve_tokens=agent.model.reply_reserve,
         warnings=built.view.warnings,
     )
+
+
+def _without_task_to_come(built: BuiltContext, log: PreviewConversation) -> BuiltContext:
+    """The request without the message that stands for the next task: nobody has said it yet."""
+    if not log.to_come:
+        return built
+    said = tuple(one for one in built.view.messages or () if one.number != log.to_come)
+    sent = tuple(one for one in built.messages if one.number != log.to_come)
+    left = tuple(one for one in built.view.left_out if one.unit != "messages" or one.first < log.to_come)
+    return replace(built, view=replace(built.view, messages=said, left_out=left), messages=sent)
 
 
 async def _window_memory(
@@ -176,6 +189,7 @@ async def _explained_row(row: ExplainedRow, log: ConversationLog) -> MemoryRow:
         reason=row.reason,
         first_tern=0 if first is None else first.tern,
         last_tern=0 if last is None else last.tern,
+        tool_calls=row.tool_calls,
     )
 
 

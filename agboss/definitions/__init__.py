@@ -1,6 +1,6 @@
 """Agents as JSON files."""
 
-from agboss.definitions.agents import defined_agent
+from agboss.definitions.agents import defined_agent, known_tools
 from agboss.definitions.definition import AgentDefinition, DefinedTool, definition_schema, parse_definition, with_memory
 from agboss.definitions.folder import DefinitionFolder, DefinitionProblem, unknown_agent
 from agboss.definitions.ready import ready_definitions
@@ -12,6 +12,7 @@ __all__ = [
     "DefinitionProblem",
     "defined_agent",
     "definition_schema",
+    "known_tools",
     "parse_definition",
     "ready_definitions",
     "unknown_agent",

@@ -40,6 +40,21 @@ def defined_agent(definition: AgentDefinition, *, tools: Sequence[Any] = ()) -> 
     )(made)
 
 
+def known_tools(tools: Sequence[Any]) -> dict[str, str]:
+    """The first line of each tool's description by its name, ``fetch_tool_result`` among them.
+
+    Raises:
+        InvalidInputError: ``definition.duplicate-tool``: two tools have one name.
+        DeclarationError: A tool is none.
+    """
+    told = {FETCH_TOOL_RESULT: "Reads a shortened tool result again, in pages."}
+    for name, item in _by_name(tools).items():
+        if name != FETCH_TOOL_RESULT:
+            target = item.target if isinstance(item, ToolRef) else item
+            told[name] = next(iter(tool_spec(target, {}).description.strip().splitlines()), "")
+    return told
+
+
 def _by_name(tools: Sequence[Any]) -> dict[str, Any]:
     named: dict[str, Any] = {FETCH_TOOL_RESULT: FETCH_TOOL_RESULT}
     for item in tools:

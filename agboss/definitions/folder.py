@@ -17,6 +17,9 @@ SUFFIX = ".json"
 LARGEST = 1_000_000
 """Bytes of a definition's file."""
 
+NEW = ""
+"""The version of a definition that is not there yet."""
+
 Stamp = tuple[int, int, int]
 """Time in nanoseconds, size in bytes and inode: what tells that a file has changed."""
 
@@ -49,6 +52,7 @@ class DefinitionFolder:
         self.path = Path(path)
         self._known: dict[str, _Read] = {}
         self._lock = Lock()
+        self._writing = Lock()
 
     def list(self) -> tuple[AgentDefinition, ...]:
         """All valid definitions by name.
@@ -80,11 +84,17 @@ class DefinitionFolder:
             raise item.found
         return item.found
 
-    def save(self, definition: AgentDefinition) -> Path:
+    def save(self, definition: AgentDefinition, *, expected: str | None = None) -> Path:
         """Write a definition to its file, whole or not at all; a reader never sees a part of it.
 
+        Args:
+            definition: What is written.
+            expected: ``AgentDefinition.version`` that the file must still have, ``NEW`` = there must be no file; None =
+                whatever is there is replaced.
+
         Raises:
-            InvalidInputError: ``definition.cannot-write``: the folder cannot be written.
+            InvalidInputError: ``definition.cannot-write``: the folder cannot be written; ``definition.changed``: the
+                file is not the expected one; ``definition.exists``: there is one. Then nothing was written.
         """
         checked = parse_definition(definition.to_dict())  # whatever way it was made
         target = self.path / f"{checked.name}{SUFFIX}"
@@ -96,7 +106,7 @@ class DefinitionFolder:
                     file.write(checked.to_json())
                     file.flush()
                     os.fsync(file.fileno())
-                passing.replace(target)
+                self._put(passing, target, checked.name, expected)
             finally:
                 passing.unlink(missing_ok=True)
             _sync_folder(self.path)
@@ -104,6 +114,53 @@ class DefinitionFolder:
             text = f"{target} cannot be written: {error.strerror or error}"
             raise InvalidInputError("definition.cannot-write", text, "make the folder writable") from error
         return target
+
+    def delete(self, name: str, *, expected: str | None = None) -> None:
+        """Remove the file of a definition.
+
+        Args:
+            name: The agent.
+            expected: ``AgentDefinition.version`` that the file must still have; None = it may be no definition at all.
+
+        Raises:
+            InvalidInputError: ``definition.unknown``: there is no such file; ``definition.changed``: it is not the
+                expected one; ``definition.cannot-write``: it cannot be removed.
+        """
+        if f"{name}{SUFFIX}" not in self._stamps():  # a name that leads out of the folder is not among them either
+            raise unknown_agent(name, [file.removesuffix(SUFFIX) for file in self._refreshed()])
+        try:
+            with self._writing:
+                if expected is not None:
+                    self._check_version(name, expected)
+                (self.path / f"{name}{SUFFIX}").unlink()
+            _sync_folder(self.path)
+        except OSError as error:
+            text = f"the file of agent {name!r} cannot be removed: {error.strerror or error}"
+            raise InvalidInputError("definition.cannot-write", text, "make the folder writable") from error
+
+    def _put(self, passing: Path, target: Path, name: str, expected: str | None) -> None:
+        """Give a written file its name. Writers of this process wait for each other between look and rename."""
+        with self._writing:
+            if expected == NEW:
+                try:
+                    os.link(passing, target)  # fails where a rename would replace
+                except FileExistsError as error:
+                    text = f"there is an agent {name!r} already"
+                    raise InvalidInputError("definition.exists", text, "choose another name", agent=name) from error
+                return
+            if expected is not None:
+                self._check_version(name, expected)
+            passing.replace(target)
+
+    def _check_version(self, name: str, expected: str) -> None:
+        try:
+            found = self.load(name).version
+        except InvalidInputError:  # gone, or not valid any more
+            found = ""
+        if found != expected:
+            text = f"agent {name!r} was changed by somebody else meanwhile"
+            hint = "copy what you wrote, load the page again"
+            raise InvalidInputError("definition.changed", text, hint, agent=name)
 
     def _refreshed(self) -> dict[str, _Read]:
         with self._lock:

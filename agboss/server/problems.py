@@ -47,6 +47,7 @@ _NOT_FOUND = frozenset(
         "server.no-events",
     }
 )
+_CONFLICT = frozenset({"definition.changed", "definition.exists", "definition.read-only"})
 _STATUS: tuple[tuple[type[AgbossError], int], ...] = (
     (UnknownThreadError, 404),
     (ThreadBusyError, 409),
@@ -131,7 +132,7 @@ def status_of(error: AgbossError) -> int:
         return error.data["status"]
     if error.code in _NOT_FOUND:
         return 404
-    if error.code == "definition.read-only":
+    if error.code in _CONFLICT:
         return 409
     if isinstance(error, InvalidInputError):
         return 400

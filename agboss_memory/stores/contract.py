@@ -362,8 +362,19 @@ class Store(Protocol):
         """Let a stub stand for a tool result that has none yet. False when there is no such result."""
         ...
 
-    async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:
-        """Summaries of one agent (empty = turn memory), oldest range first."""
+    async def summaries(
+        self,
+        key: int,
+        agent: str = "",
+        all_states: bool = False,
+        *,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> tuple[Summary, ...]:
+        """Summaries of one agent (empty = turn memory), oldest range first.
+
+        ``limit`` = only the newest ranges, ``before`` = only ranges that begin before this number.
+        """
         ...
 
     async def blocks(self, key: int, states: Sequence[str], limit: int) -> tuple[Block, ...]:

@@ -417,12 +417,21 @@ class MemoryStore(MemoryLedger, MemoryViews):
         thread = self._by_key.get(key)
         return thread is not None and thread.compress(agent, number, stub, tokens)
 
-    async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:
+    async def summaries(
+        self,
+        key: int,
+        agent: str = "",
+        all_states: bool = False,
+        *,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> tuple[Summary, ...]:
         """See ``Store.summaries``."""
         thread = self._by_key.get(key)
         found = thread.summaries() if thread else ()
         mine = [s for s in found if s.agent == agent and (all_states or s.state == "active")]
-        return tuple(sorted(mine, key=lambda s: (s.first, s.last, s.id)))
+        mine = sorted([s for s in mine if before is None or s.first < before], key=lambda s: (s.first, s.last, s.id))
+        return tuple(mine[-limit:] if limit else mine if limit is None else ())
 
     async def blocks(self, key: int, states: Sequence[str], limit: int) -> tuple[Block, ...]:
         """See ``Store.blocks``."""

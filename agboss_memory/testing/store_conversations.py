@@ -96,6 +96,23 @@ class Conversations(StoreSuite):
             assert [(s.first, s.last) for s in found] == [(n, n) for n in range(1, 51)]
             assert await live(store, key) == 0
 
+    async def test_the_newest_summaries_before_a_number(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            key = await appended(store, *counted(9))
+            for number in range(1, 10):
+                await summarised(store, key, number, number)
+            await store.retire(key, (await store.summaries(key, "ag", limit=1))[0].id, NOW)
+            for all_states, before, limit, expected in (
+                (False, None, 2, [7, 8]),
+                (True, None, 2, [8, 9]),
+                (True, 4, 2, [2, 3]),
+                (False, 4, None, [1, 2, 3]),
+                (True, 1, 5, []),
+                (True, None, 0, []),
+            ):
+                found = await store.summaries(key, "ag", all_states, before=before, limit=limit)
+                assert [one.first for one in found] == expected
+
     async def test_m161_a_deleted_thread_leaves_nothing(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             key = await appended(store, *counted(3))

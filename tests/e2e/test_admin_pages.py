@@ -17,9 +17,23 @@ import pytest
 import uvicorn
 from desks import Gate, Models, desk, sum_up, talk, yes
 
-from agboss import AgentDefinition, AgentRuntime, App, DefinitionFolder, create_app
+from agboss import (
+    AgentDefinition,
+    AgentRuntime,
+    App,
+    DefinitionFolder,
+    ModelReply,
+    ModelRequest,
+    ModelSpec,
+    ModelUsage,
+    agent,
+    create_app,
+    tool,
+)
 from agboss.admin import add_admin
+from agboss.models import Caller, ChatModel
 from agboss.server import make_server
+from agboss_memory.messages import ToolCall
 
 playwright = pytest.importorskip("playwright.async_api")
 CHROMIUM = shutil.which("chromium")
@@ -78,8 +92,249 @@ async def tab(**options: Any) -> AsyncGenerator[Any]:
     assert faults == []
 
 
+HOSTILE = (
+    "</textarea></title><script>hacked = 1</script>\"'><img src=/x onerror=hacked=1><svg onload=hacked=1>"
+    "<a href=javascript:hacked=1>x</a><style>*{display:none}</style>\x00\u202eevil\u200f\ud800"
+)
+
+
+@tool
+def look_up(topic: str) -> str:
+    """Look something up.
+
+    Args:
+        topic: What.
+    """
+    return f"{topic}: " + "fact " * 300
+
+
+def story() -> type[Any]:
+    @agent(
+        name="helper",
+        model=ModelSpec("ollama:test", context_window=6000),
+        prompt="Be brief.",
+        tools=[look_up],
+        memory_config={
+            "kind": "summarizing_window",
+            "minToolResultCompressTokens": 50,
+            "toolResultThresholdRatio": 0.001,
+            "compressWhenWindowAboveRatio": 0.01,
+        },
+    )
+    class Helper: ...
+
+    return Helper
+
+
+class StoryModels:
+    """Looks up what is asked for and answers from it; the summariser waits at a gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+
+    def model_for(self, caller: Caller, spec: ModelSpec) -> ChatModel:
+        return self
+
+    def wrap_router(self, caller: Caller, kind: str, router: Any) -> Any:
+        return router
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        usage = ModelUsage(input_tokens=10, output_tokens=1, free=True)
+        if request.purpose == "compaction":
+            return ModelReply(text=await self.gate(request), usage=usage)
+        last = request.messages[-1]
+        topic = last.content.removeprefix("look up ").partition(":")[0]
+        if last.role == "user":
+            call = ToolCall(id=f"c-{topic}", name="look_up", arguments=f'{{"topic": "{topic}"}}')
+            return ModelReply(text="", tool_calls=(call,), usage=usage)
+        return ModelReply(text=f"The {topic} is blue.", usage=usage)
+
+
+class StreamingModels(StoryModels):
+    """Writes half of its answer, then waits."""
+
+    def __init__(self) -> None:
+        super().__init__(Gate())
+        self.end = asyncio.Event()
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        assert request.on_text is not None
+        request.on_text("Once upon <b>a\u202e ")
+        request.on_text("time")
+        await self.end.wait()
+        return ModelReply(text="Once upon <b>a\u202e time there was.", usage=ModelUsage(free=True))
+
+
+async def live_width(page: Any) -> float:
+    return float(await page.locator("rect.live").first.get_attribute("width"))
+
+
+async def reach(page: Any, name: str) -> None:
+    """Press Tab until the element of that id has the focus."""
+    for _ in range(30):
+        if await page.evaluate("document.activeElement.id") == name:
+            return
+        await page.keyboard.press("Tab")
+    raise AssertionError(f"{name} cannot be reached")
+
+
 def app(answer: Any = yes) -> App:
     return create_app(desk(limit=2), store="memory://", models=Models(answer, sum_up))
+
+
+@pytest.mark.parametrize("script", [True, False])
+async def test_the_whole_story_in_the_browser_alone(script: bool) -> None:
+    """Make a thread, run Terns, watch the window fill, Compact, undo, read a stub's original; with and without script."""
+    gate = Gate("The summary of the sky.")
+    models = StoryModels(gate)
+    async with create_app(story(), store="memory://", models=models) as story_app, served(story_app) as url:
+        async with tab(java_script_enabled=script) as page:
+            await page.goto(f"{url}/admin/threads")
+            await page.get_by_role("button", name="New thread").click()
+            widths = [await live_width(page)]
+            for number in range(1, 6):
+                await page.get_by_label("Task").fill(f"look up sky {number}")
+                await page.get_by_role("button", name="Send").click()
+                await page.get_by_text(f"The sky {number} is blue.").first.wait_for()
+                await page.get_by_label("Task").wait_for()
+                widths.append(await live_width(page))
+            assert widths == sorted(widths)
+            assert widths[-1] > widths[0] == 0
+
+            stub = page.locator(".entries details", has_text="compressed").first
+            await stub.locator("summary").click()
+            assert "sky 1: fact fact" in await stub.locator("pre").nth(1).inner_text()
+            await stub.get_by_role("link", name="Whole text").click()
+            assert "sky 1: fact fact" in await page.locator("pre").nth(1).inner_text()
+            await page.go_back()
+
+            await page.get_by_role("button", name="Compact").click()
+            await page.get_by_text("model calls so far").wait_for()
+            assert await page.get_by_label("Task").count() == 0
+            gate.open.set()
+            note = page.locator(".note", has_text="Compacted:")
+            await note.wait_for()
+            assert "1 new summary stands for" in await note.inner_text()
+            assert await live_width(page) < widths[-1]
+            await page.get_by_role("button", name="Undo the summary of").click()
+            await page.get_by_text("are seen again").wait_for()
+            assert await live_width(page) == widths[-1]
+
+            await page.get_by_role("link", name="Tern 5", exact=True).click()
+            await page.get_by_role("link", name="What helper saw in its call 2").click()
+            assert "sky 5: fact" in await page.locator(".entries").inner_text()
+            await page.get_by_role("link", name="Threads").first.click()
+            await page.locator("table a").first.click()
+            await page.get_by_role("link", name="Delete …").click()
+            await page.get_by_role("button", name="Delete the thread").click()
+            assert await page.get_by_text("The thread was deleted.").count() == 1
+
+
+async def test_the_answer_comes_while_it_is_written_and_the_tern_is_cancelled() -> None:
+    models = StreamingModels()
+    async with create_app(desk(every=None), store="memory://", models=models) as desk_app, served(desk_app) as url:
+        thread = await desk_app.threads.create()
+        async with tab() as page:
+            await page.goto(f"{url}/admin/threads/{thread}")
+            await page.get_by_label("Task").fill("tell me")
+            await page.get_by_role("button", name="Send").click()
+            await page.locator("[data-answer]", has_text="Once upon <b>a⟦202E⟧ time").wait_for()
+            assert "helper is at work." in await page.locator("[data-progress]").first.inner_text()
+            await page.get_by_role("button", name="Cancel").click()
+            await page.locator(".badge.cancelled").wait_for()
+            await page.get_by_label("Task").wait_for()
+            models.end.set()
+            await page.get_by_label("Task").fill("again")
+            await page.keyboard.press("Control+Enter")
+            await page.locator(".badge.answered").wait_for()
+
+
+async def test_what_is_being_written_and_what_is_open_outlives_a_renewal() -> None:
+    gate = Gate()
+    async with app(gate) as desk_app, served(desk_app) as url, tab() as page:
+        async with desk_app.stream("a", thread="t", create_thread=True) as run:
+            await gate.reached.wait()
+            await page.goto(f"{url}/admin/threads/t")
+            await page.locator("#row-system summary").click()
+            await page.locator("#what-if summary").click()
+            await page.locator("#config").fill('{"kind": "none"}')
+            gate.open.set()
+            await run.result()
+        await page.get_by_text("Through the gate.").first.wait_for()
+        assert await page.locator("#row-system[open]").count() == 1
+        assert await page.locator("#config").input_value() == '{"kind": "none"}'
+        assert await page.evaluate("document.activeElement.id") == "config"
+
+
+async def test_nothing_of_what_somebody_wrote_runs() -> None:
+    async def say(_: Any) -> str:
+        return HOSTILE
+
+    async with create_app(desk(limit=2), store="memory://", models=Models(say, say)) as desk_app:
+        for _ in range(5):
+            await desk_app.execute(HOSTILE, thread="<script>alert(1)</script>", create_thread=True, owner=HOSTILE[:90])
+        async with served(desk_app) as url, tab() as page:
+            asked: list[str] = []
+
+            def hear(one: Any) -> None:
+                asked.append(str(getattr(one, "url", "a dialog")))
+
+            page.on("request", hear)
+            page.on("dialog", hear)
+            await page.goto(f"{url}/admin/threads")
+            await page.get_by_role("link", name="<script>").first.click()
+            for details in await page.locator("details > summary").all():
+                await details.click()
+            await page.get_by_role("link", name="Tern 5", exact=True).click()
+            await page.goto(f"{url}/admin/threads?q=evil")
+            assert await page.evaluate("window.hacked") is None
+            assert await page.title() == "Threads · agboss"
+            assert [one for one in asked if not one.startswith((f"{url}/admin", "data:,"))] == []
+            answer = await page.goto(f"{url}/admin/threads")
+            assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
+
+
+async def test_an_agent_is_made_marked_edited_and_deleted(tmp_path: Path) -> None:
+    folder = DefinitionFolder(tmp_path)
+    runtime = AgentRuntime(tmp_path, store="memory://", tools=[look_up], models=Models(yes, sum_up))
+    async with runtime, served(runtime) as url, tab() as page:
+        await page.goto(f"{url}/admin/agents")
+        await page.get_by_role("link", name="New agent").click()
+        await page.get_by_label("Name", exact=True).fill("My Clerk")
+        await page.get_by_label("Model").fill("openai:gpt-5-mini")
+        await page.get_by_role("button", name="Make the agent").click()
+        assert await page.evaluate("document.activeElement.id") == "problems"
+        await page.get_by_role("alert").get_by_role("link", name="Name").click()
+        assert "lowercase" in await page.locator("#name-error").inner_text()
+        assert await page.locator("#name").get_attribute("aria-describedby") == "name-hint name-error"
+        await page.get_by_label("Name", exact=True).fill("clerk")
+        await page.get_by_role("checkbox", name="look_up").check()
+        await page.get_by_label("Max result chars of look_up").fill("500")
+        await page.get_by_role("button", name="Make the agent").click()
+        assert [(one.name, one.max_result_chars) for one in folder.load("clerk").tools] == [("look_up", 500)]
+        await page.get_by_role("link", name="look_up").click()
+        await page.get_by_label("Max result chars").fill("9")
+        await page.get_by_role("button", name="Save").click()
+        assert folder.load("clerk").tools[0].max_result_chars == 9
+        await page.get_by_role("link", name="Delete …").click()
+        await page.get_by_role("button", name="Delete the agent").click()
+        assert folder.list() == ()
+
+
+async def test_a_task_is_sent_and_an_entry_opened_by_keyboard_alone() -> None:
+    async with app() as desk_app, served(desk_app) as url, tab() as page:
+        thread = await desk_app.threads.create()
+        await page.goto(f"{url}/admin/threads/{thread}")
+        await reach(page, "task")
+        await page.keyboard.type("by keys")
+        await page.keyboard.press("Tab")
+        assert "solid" in await page.evaluate("getComputedStyle(document.activeElement).outline")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Yes.").first.wait_for()
+        await page.locator("#row-1 summary").wait_for()
+        await page.locator("#row-1 summary").focus()
+        await page.keyboard.press("Enter")
+        assert await page.locator("#row-1[open]").count() == 1
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -93,6 +348,7 @@ async def test_run_terns_compact_undo_and_compare(script: bool) -> None:
         assert "are seen again" in await page.get_by_role("status").first.inner_text()
         await page.get_by_role("button", name="Compact").click()
         assert await page.locator(".note").count() == 1
+        await page.locator("#what-if summary").click()
         await page.get_by_label("Another memoryConfig").fill('{"kind": "none"}')
         await page.get_by_role("button", name="Compare").click()
         assert "What if: none" in await page.locator("table").inner_text()
@@ -122,7 +378,8 @@ async def test_edit_a_config_valid_blank_and_invalid(tmp_path: Path) -> None:
         await field.fill('{"kind": windowed}')
         assert "Not valid yet" in await page.locator("[data-json-state]").inner_text()
         await page.get_by_role("button", name="Save").click()
-        assert "Line 1, column 10" in await page.get_by_role("alert").inner_text()
+        assert "Memory (JSON)" in await page.get_by_role("alert").inner_text()
+        assert "Line 1, column 10" in await page.locator("#memory-error").inner_text()
         await field.fill('{"kind": "windowed", "windowSize": 3}')
         await page.get_by_role("button", name="Save").click()
         assert await page.get_by_text("Saved.").count() == 1
@@ -153,6 +410,9 @@ async def test_no_page_is_wider_than_its_window_and_text_can_be_read(width: int,
                 "threads",
                 "threads/t",
                 "threads/u",
+                "threads/u/delete",
+                "threads/u/terns/1/calls/0?agent=helper",
+                "threads?q=task",
                 "threads/t/terns/1",
                 "threads/t/memory?number=1",
                 "agents",

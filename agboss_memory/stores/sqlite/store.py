@@ -242,9 +242,21 @@ class SqliteStore:
             partial(conversations.compress, key=key, agent=agent, number=number, stub=stub, tokens=tokens)
         )
 
-    async def summaries(self, key: int, agent: str = "", all_states: bool = False) -> tuple[Summary, ...]:
+    async def summaries(
+        self,
+        key: int,
+        agent: str = "",
+        all_states: bool = False,
+        *,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> tuple[Summary, ...]:
         """See ``Store.summaries``."""
-        return await self._connection.read(partial(summaries.of_agent, key=key, agent=agent, all_states=all_states))
+        if before is None and limit is None:
+            read = partial(summaries.of_agent, key=key, agent=agent, all_states=all_states)
+        else:
+            read = partial(summaries.newest, key=key, agent=agent, all_states=all_states, before=before, limit=limit)
+        return await self._connection.read(read)
 
     async def blocks(self, key: int, states: Sequence[str], limit: int) -> tuple[Block, ...]:
         """See ``Store.blocks``."""

@@ -54,6 +54,7 @@ ACTIVE_OWN = (
     _SELECT.replace("FROM summaries", "FROM summaries INDEXED BY summaries_live")
     + "agent = ? AND agent <> '' AND state = 'active' ORDER BY from_seq, to_seq, id"
 )
+NEWEST = _SELECT + "agent = ? AND from_seq < ? {state}ORDER BY from_seq DESC, to_seq DESC, id DESC LIMIT ?"
 
 
 def _summary(row: tuple[Any, ...]) -> Summary:
@@ -120,6 +121,16 @@ def of_agent(connection: sqlite3.Connection, key: int, agent: str, *, all_states
     active = ACTIVE_OWN if agent else ACTIVE
     rows = connection.execute(ALL if all_states else active, (key, encode_text(agent)))
     return tuple(_summary(row) for row in rows)
+
+
+def newest(
+    connection: sqlite3.Connection, key: int, agent: str, *, all_states: bool, before: int | None, limit: int | None
+) -> tuple[Summary, ...]:
+    """The newest summaries of one agent that begin before a number, oldest range first."""
+    statement = NEWEST.format(state="" if all_states else "AND state = 'active' ")
+    most = (2**62 if before is None else before, -1 if limit is None else limit)
+    rows = connection.execute(statement, (key, encode_text(agent), *most)).fetchall()
+    return tuple(_summary(row) for row in reversed(rows))
 
 
 def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | None:

@@ -151,7 +151,7 @@ async def test_who_edits_what_another_has_changed_is_told(tmp_path: Path) -> Non
         mine = pages.fields(*FORM) | {"description": "Mine."}
         made.save(AgentDefinition(name="clerk", model=MODEL, description="Theirs."))
         page = await pages.send("/admin/agents/clerk", mine)
-        assert (pages.status, "server.changed" in page) == (409, True)
+        assert (pages.status, "definition.changed" in page) == (409, True)
         assert pages.value("description") == "Mine."
         assert made.load("clerk").description == "Theirs."
 

@@ -100,7 +100,7 @@ async def test_compact_undo_and_compact_again(
         await talk(app, 3)
         await pages.open("/admin/threads/t")
         page = await pages.send("/admin/threads/t/compact", {"agent": "helper"})
-        assert "Compacted: 1 new summaries" in page
+        assert "Compacted: 1 new summary stands for 6 messages." in page
         assert "Ada &lt;b&gt;said&lt;/b&gt; it." in page
         assert "stands for it" in await whole(pages, "1")
         await pages.open("/admin/threads/t")

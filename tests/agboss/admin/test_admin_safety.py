@@ -115,11 +115,11 @@ async def test_a_fault_of_ours_is_told_without_its_text(monkeypatch: pytest.Monk
 
 
 async def test_a_form_has_a_bound() -> None:
-    async with app() as served, browser(add_admin(make_server(served, max_body=2000))) as pages:
+    async with app() as served, browser(add_admin(make_server(served, max_body=9000))) as pages:
         await served.execute("a", thread="t", create_thread=True)
         await pages.open("/admin/threads/t")
-        assert "server.too-large" in await pages.send("/admin/threads/t/what-if", {"config": "x" * 3000})
-        many = {f"f{n}": "" for n in range(100)}
+        assert "server.too-large" in await pages.send("/admin/threads/t/what-if", {"config": "x" * 10_000})
+        many = {f"f{n}": "" for n in range(600)}
         assert (await pages.http.post("/admin/threads/t/what-if", data=many)).status_code == 400
 
 

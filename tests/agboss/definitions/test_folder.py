@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from agboss import AgentDefinition, DefinitionFolder
+from agboss.definitions.folder import NEW
 from agboss.errors import InvalidInputError
 
 
@@ -113,3 +115,60 @@ def test_a_folder_that_is_not_there_is_no_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError) as caught:
         DefinitionFolder(tmp_path / "typo").list()
     assert caught.value.code == "definition.no-folder"
+
+
+def test_a_definition_is_written_and_removed_only_over_the_one_that_is_expected(tmp_path: Path) -> None:
+    folder = DefinitionFolder(tmp_path)
+    first = AgentDefinition(name="clerk", description="1")
+    folder.save(first, expected=NEW)
+    second = AgentDefinition(name="clerk", description="2")
+    folder.save(second, expected=first.version)
+    for code, act in (
+        ("definition.exists", lambda: folder.save(first, expected=NEW)),
+        ("definition.changed", lambda: folder.save(first, expected=first.version)),
+        ("definition.changed", lambda: folder.delete("clerk", expected=first.version)),
+        ("definition.unknown", lambda: folder.delete("../clerk")),
+        ("definition.unknown", lambda: folder.delete("cook")),
+    ):
+        with pytest.raises(InvalidInputError) as raised:
+            act()
+        assert raised.value.code == code
+        assert [one.name for one in tmp_path.iterdir()] == ["clerk.json"]
+    assert folder.load("clerk") == second
+    (tmp_path / "clerk.json").write_text("{", encoding="utf-8")  # no definition any more
+    with pytest.raises(InvalidInputError, match="changed"):
+        folder.save(first, expected=second.version)
+    folder.delete("clerk")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_many_writers_of_one_process_one_makes_the_file(tmp_path: Path) -> None:
+    folder = DefinitionFolder(tmp_path)
+    refused: list[str] = []
+
+    def make(number: int) -> None:
+        try:
+            folder.save(AgentDefinition(name="clerk", description=str(number)), expected=NEW)
+        except InvalidInputError as error:
+            refused.append(error.code)
+
+    threads = [Thread(target=make, args=(number,)) for number in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert refused == ["definition.exists"] * 7
+    assert [one.name for one in tmp_path.iterdir()] == ["clerk.json"]
+
+
+def test_a_file_that_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = DefinitionFolder(tmp_path)
+    folder.save(AgentDefinition(name="clerk"))
+
+    def refuse(_: Path) -> None:
+        raise PermissionError(13, "no")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(InvalidInputError) as raised:
+        folder.delete("clerk")
+    assert raised.value.code == "definition.cannot-write"
