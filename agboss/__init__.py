@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         NestedRunError,
         NestedSyncError,
         OutputError,
+        PauseError,
         RouterError,
         StoreCorruptError,
         StoreError,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from agboss.events import RunEvent
     from agboss.flow import chain, from_
     from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
+    from agboss.pauses import Decision, Pause
     from agboss.recording import RecordedCall, ShownPiece
     from agboss.routers import RouteOption, RouteRequest, RouteResult
     from agboss.run import CompactionReport, RunResult
@@ -170,6 +172,7 @@ else:
                 "NestedRunError",
                 "NestedSyncError",
                 "OutputError",
+                "PauseError",
                 "RouterError",
                 "StoreCorruptError",
                 "StoreError",
@@ -204,6 +207,7 @@ else:
                 "RouteRequest",
                 "RouteResult",
             ),
+            "agboss.pauses": ("Decision", "Pause"),
             "agboss.recording": ("RecordedCall", "ShownPiece"),
             "agboss.run": (
                 "CompactionReport",
@@ -246,6 +250,7 @@ __all__ = [
     "CompactionError",
     "CompactionReport",
     "CopyError",
+    "Decision",
     "DeclarationError",
     "DefaultLlmMessageMapper",
     "Defaults",
@@ -275,6 +280,8 @@ __all__ = [
     "NestedRunError",
     "NestedSyncError",
     "OutputError",
+    "Pause",
+    "PauseError",
     "Price",
     "PromptContext",
     "RecordedCall",

@@ -14,7 +14,17 @@ from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.journal import Journal
 from agboss.models.meter import Meter
-from agboss.outcome import Outcome, answered, conclude, failed, result_of, stored_result
+from agboss.outcome import (
+    Outcome,
+    answered,
+    conclude,
+    failed,
+    keep_questions,
+    paused,
+    result_of,
+    stored_result,
+)
+from agboss.pauses import Pause, PauseRequired, open_pauses
 from agboss.run import LiveTern, RunResult, one_line
 from agboss.runtime import Interrupt, RunRequest, Runtime, enter, hand_on_cancellation, make_room, spent_today
 from agboss.tern import (
@@ -36,9 +46,11 @@ from agboss.tern import (
 )
 from agboss.viewing import view_builder
 from agboss_memory.contract import utc_now
+from agboss_memory.messages import TernStatus
 from agboss_memory.stores.admissions import Claim
-from agboss_memory.stores.contract import Admission, PendingWork
+from agboss_memory.stores.contract import Admission, PendingWork, ThreadRef
 from agboss_memory.stores.files import FileWrite
+from agboss_memory.stores.pauses import DECISION, Resumption
 from agboss_memory.stores.views import ViewRecord
 
 MOST_RESUMES = 5
@@ -64,8 +76,9 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             recorded = await _record(runtime, live, outcome)
             if live.views:
                 await _record_views(live, live.views)
-            if live.emit is not None:
-                live.emit(events.Answered(answer=outcome.answer, status=outcome.status))
+            _tell_end(live, outcome)
+            if outcome.status is TernStatus.PAUSED:  # memory works on Terns that have ended
+                return conclude(live, outcome, MemoryReport())
             if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
                 runtime.spawn(_release_after(_remember(runtime, live, recorded), lines.pop_all()))
                 return conclude(live, outcome, MemoryReport())
@@ -78,16 +91,41 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
         await hand_on_cancellation()
 
 
+def _tell_end(live: LiveTern, outcome: Outcome) -> None:
+    """The Tern is stored: its answer, or what it waits for."""
+    if live.emit is None:
+        return
+    for pause in outcome.pauses:
+        live.emit(events.Paused.of(pause))
+    if not outcome.pauses:
+        live.emit(events.Answered(answer=outcome.answer, status=outcome.status))
+
+
 async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
     """The admitted Tern, or the stored result when its key was used before."""
     plan, held, resume = runtime.plan, runtime.windows.held(request.thread), request.resume
     now = utc_now()
     wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
-    claim = None
+    claim = resumption = None
     attachments = tuple(item.record() for item in request.attachments)
     if resume is not None:
         attachments = resume.tern.attachments
-        claim = Claim(key=resume.key, number=resume.tern.number, holder=runtime.holder, now=now, window=plan.window)
+        number = resume.tern.number
+        if request.answers is None:
+            claim = Claim(key=resume.key, number=number, holder=runtime.holder, now=now, window=plan.window)
+        else:
+            resumption = Resumption(
+                key=resume.key,
+                number=number,
+                holder=runtime.holder,
+                now=now,
+                thread=request.thread,
+                workflow=plan.name,
+                steps=request.answers,
+                window=plan.window,
+                queue=wait > 0,
+                ticket=ticket,
+            )
     result = await admit(
         AdmitRequest(
             admission=Admission(
@@ -115,13 +153,19 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
             held=held,
             wait=wait,
             claim=claim,
+            resumption=resumption,
         )
     )
     admitted = result.admitted
     if admitted.tern is not None:
-        return stored_result(plan, admitted.thread, admitted.tern)
+        pauses: tuple[Pause, ...] = ()
+        if admitted.tern.status is TernStatus.PAUSED:
+            kept = await runtime.store.steps(admitted.key, admitted.number)
+            pauses = open_pauses(kept, admitted.thread, admitted.number)
+        return stored_result(plan, admitted.thread, admitted.tern, pauses)
     steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
-    meter = Meter(plan.limits, plan.cost_of, resumes=admitted.resumes)
+    decided = sum(step.kind == DECISION for step in steps)
+    meter = Meter(plan.limits, plan.cost_of, resumes=admitted.resumes, decided=decided)
     live = LiveTern(
         plan=plan,
         store=runtime.store,
@@ -178,25 +222,28 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
             for item in request.attachments:  # the log names them by now, so that nobody removes them
                 await live.store.files.write(FileWrite(data=item.data))
             finished = await _in_scope(runtime, live, scope)
-        return answered(finished, live)
+        return paused(live, finished.asks) if isinstance(finished, PauseRequired) else answered(finished, live)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
         return failed(live, error, asked=interrupt.asked, expired=timer.expired(), timeout=request.timeout)
     finally:
         runtime.running.pop(live.thread, None)
 
 
-async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finished:
+async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finished | PauseRequired:
     """Repair what a crash left, then walk the flow, with what lives for one Tern open."""
-    day = await spent_today(runtime, live.started_at.date().isoformat())
+    day = await spent_today(runtime, utc_now().date().isoformat())
     if day is not None:
         live.meter.bound_by(day)
-    finished: Finished | None = None
+    finished: Finished | PauseRequired | None = None
     try:
         async with runtime.plan.container.tern(scope):
             crashed = tuple(work for work in live.pending if work.attempts == 0)
             if crashed:
                 await update_memory(MemoryRequest(live=live, windows=runtime.windows, work=crashed))
-            finished = await _walk(live)
+            try:
+                finished = await _walk(live)
+            except PauseRequired as stop:
+                finished = stop
     except Exception as error:
         if finished is None:
             raise
@@ -259,6 +306,7 @@ async def _record(runtime: Runtime, live: LiveTern, outcome: Outcome) -> Recorde
     while True:
         tries -= 1
         try:
+            await keep_questions(live, outcome)
             return await record(outcome.to_record(live, runtime.windows))
         except AgbossError as error:
             if isinstance(error, StoreLockedError) and tries:
@@ -281,6 +329,9 @@ async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> Mem
     retried = tuple(work for work in live.pending if work.attempts > 0)
     if not (fresh or retried or recorded.due or live.compacted):
         return MemoryReport()
+    if live.journal.asked:  # later Terns may have passed it while it waited
+        ref = ThreadRef(workflow=live.plan.name, thread=live.thread, any_owner=True)
+        live.window = (await live.store.thread(ref, live.plan.window)).window
     complete = False
     try:
         report = await update_memory(

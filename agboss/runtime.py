@@ -17,7 +17,7 @@ from agboss.windows import Windows
 from agboss_memory.attachments import Attachment
 from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, Struct, field
-from agboss_memory.stores.admissions import Enqueue, Resumable
+from agboss_memory.stores.admissions import Enqueue, Resumable, Step
 from agboss_memory.stores.contract import DaySpend, Store, ThreadRef
 
 ThreadPolicy: TypeAlias = Literal["enqueue", "reject", "interrupt"]
@@ -86,6 +86,7 @@ class RunRequest(Record):
         timeout: Seconds from admission to answer, None = no bound.
         emit: Receives events, None when nobody listens.
         resume: A Tern that nobody runs, to go on with instead of a new one.
+        answers: What was decided for it when it is paused, as its journal keeps it; None = it is not.
     """
 
     thread: str
@@ -101,6 +102,7 @@ class RunRequest(Record):
     timeout: float | None = None
     emit: Callable[[events.RunEvent], None] | None = None
     resume: Resumable | None = None
+    answers: tuple[Step, ...] | None = None
 
 
 class Place(Struct, eq=False):

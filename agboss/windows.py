@@ -52,14 +52,14 @@ class Windows:
     def after_commit(
         self, thread: str, version: int, tern: Tern, planned: tuple[Block, ...], due: tuple[Block, ...]
     ) -> None:
-        """Take a finished Tern into the window, with the blocks that it began and all that are due now."""
+        """Take a finished Tern into the window (a paused one is not shown), with the blocks that it began and all that are due now."""
         entry = self._entries.get(thread)
         if entry is None:
             return
         window = entry.window
-        terns = (*window.terns, tern)[-self.spec.terns :]
+        terns = (*window.terns, tern)[-self.spec.terns :] if tern.status.finished else window.terns
         begun = tuple(replace(block, state="open") for block in planned)
-        passed = bool(window.blocks) and window.blocks[0].last < terns[0].number
+        passed = bool(window.blocks and terns) and window.blocks[0].last < terns[0].number
         held = merge_blocks(window.blocks, (*begun, *due), terns) if begun or due or passed else window.blocks
         planned_to = max((window.planned_to, *(block.last for block in planned)))
         entry.window = replace(window, terns=terns, blocks=held, planned_to=planned_to)

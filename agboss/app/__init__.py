@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
     from agboss.app.recovery import recover
+    from agboss.app.resuming import ResumeArguments, cancel_paused, resume_request
     from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
     from agboss.app.working_memory import MemoryRow, WorkingMemory
@@ -24,6 +25,7 @@ else:
             "agboss.app.agents": (
                 "AgentInfo",
                 "agent_infos",
+                "cancel_paused",
             ),
             "agboss.app.app": (
                 "App",
@@ -31,6 +33,7 @@ else:
             ),
             "agboss.app.memory": ("AppMemory",),
             "agboss.app.recovery": ("recover",),
+            "agboss.app.resuming": ("ResumeArguments", "cancel_paused", "resume_request"),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
                 "AppThreads",
@@ -52,12 +55,15 @@ __all__ = [
     "AppMemory",
     "AppThreads",
     "MemoryRow",
+    "ResumeArguments",
     "RunStream",
     "Thread",
     "ThreadExport",
     "WorkingMemory",
     "agent_infos",
+    "cancel_paused",
     "create_app",
     "direct_agents",
     "recover",
+    "resume_request",
 ]

@@ -12,6 +12,7 @@ from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, replace
 from agboss_memory.stores.admissions import Claim
 from agboss_memory.stores.contract import Admission, Admitted, Store, Window
+from agboss_memory.stores.pauses import Resumption
 
 POLL = 0.25
 """Seconds after which a thread that another process holds is asked for again; within a process nobody polls."""
@@ -27,6 +28,7 @@ class AdmitRequest(Record):
         held: What was held of the thread when the admission's ``known`` was set.
         wait: Seconds to wait for a thread that another process holds; 0 = not at all.
         claim: Go on with this Tern, which nobody runs, instead.
+        resumption: Go on with this paused Tern instead.
         clock: Monotonic seconds.
     """
 
@@ -36,6 +38,7 @@ class AdmitRequest(Record):
     held: Held | None
     wait: float
     claim: Claim | None = None
+    resumption: Resumption | None = None
     clock: Callable[[], float] = time.monotonic
 
 
@@ -53,6 +56,7 @@ async def admit(request: AdmitRequest) -> AdmitResult:
         UnknownThreadError: No such thread, or one of another owner.
         TernConflictError: The idempotency key was used for something else.
         ThreadBusyError: Another process holds the thread for longer than ``wait``.
+        PauseError: The paused Tern was decided otherwise, or has ended.
     """
     if request.claim is not None:
         admitted = await request.store.claim(request.claim)
@@ -62,16 +66,19 @@ async def admit(request: AdmitRequest) -> AdmitResult:
         admitted = await _in_line(request)
     if admitted.kind == "repeat":
         return AdmitResult(admitted=admitted, window=Window())
+    if admitted.resumed:  # its window ends at its own number, which later Terns may have passed
+        request.windows.drop(admitted.thread)
+        return AdmitResult(admitted=admitted, window=admitted.window or Window())
     return AdmitResult(admitted=admitted, window=request.windows.after_admission(admitted, request.held))
 
 
 async def _in_line(request: AdmitRequest) -> Admitted:
     """Ask until it is this Tern's turn. Whoever gives up gives the ticket back."""
-    store, asked = request.store, request.admission
+    store, asked = request.store, request.resumption or request.admission
     deadline = request.clock() + request.wait
     try:
         while True:
-            admitted = await store.admit(asked)
+            admitted = await (store.admit(asked) if isinstance(asked, Admission) else store.resume(asked))
             left = deadline - request.clock()
             if admitted.kind != "busy":
                 return admitted

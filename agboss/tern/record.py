@@ -80,7 +80,9 @@ async def record(request: RecordRequest) -> Recorded:
     every = 0 if plan.compaction is None else plan.compaction.every
     blocks = plan_blocks(live.window.planned_to, live.number, every) if every else ()
     counters = {agent.name: agent.counter() for agent in plan.agents.values() if agent.config is not None}
-    said = closed([*live.messages, *shared(live, request.status, request.answer, request.error)])
+    said: tuple[Message, ...] = ()
+    if request.status.finished:  # a paused Tern says nothing until it has ended
+        said = closed([*live.messages, *shared(live, request.status, request.answer, request.error)])
     messages = await asyncio.to_thread(counted, said, counters) if counters else said
     committed = await live.store.commit(
         Commit(
@@ -92,8 +94,8 @@ async def record(request: RecordRequest) -> Recorded:
             usage=tuple(live.meter.booked),  # booking is idempotent: a second try offers the same
             blocks=blocks,
             strategies=strategies,
-            steps=live.meter.steps,
-            tool_calls=live.meter.tool_calls,
+            steps=live.meter.steps if request.status.finished else 0,  # all of them count when it ends
+            tool_calls=live.meter.tool_calls if request.status.finished else 0,
         )
     )
     live.meter.take()

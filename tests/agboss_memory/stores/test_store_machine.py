@@ -23,6 +23,7 @@ from agboss_memory.stores import (
     MemoryOutcome,
     MemoryStore,
     PendingWork,
+    Resumable,
     SqliteStore,
     StepWrite,
     Store,
@@ -204,7 +205,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(thread=THREADS, holder=HOLDERS, outcome=st.sampled_from(("yes", "no", "")), pick=PICK)
     def resume(self, thread: str, holder: str, outcome: str, pick: int) -> None:
         key = self.key_of(thread)
-        waiting = self.both(lambda store: store.paused(key))
+        waiting: tuple[Resumable, ...] = self.both(lambda store: store.paused(key))
         if not waiting:
             return
         found = waiting[pick % len(waiting)]
