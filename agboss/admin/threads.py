@@ -10,7 +10,7 @@ from agboss.app import App
 from agboss.errors import AgbossError, InvalidInputError, UnknownThreadError
 from agboss.server.endpoint import whole
 from agboss.server.problems import Problem, ServerError, problem_of
-from agboss_memory.messages import Tern
+from agboss_memory.messages import Tern, TernStatus
 from agboss_memory.records import Record
 from agboss_memory.stores.contract import ThreadInfo
 
@@ -102,7 +102,7 @@ async def _by_id(visit: Visit, app: App, asked: str) -> ThreadInfo | None:
         created_at=thread.created_at,
         updated_at=thread.created_at if newest is None else newest.finished_at or newest.started_at,
         terns=0 if newest is None else newest.number,
-        running=newest is not None and not newest.status.finished,
+        running=newest is not None and newest.status is TernStatus.RUNNING,
     )
 
 

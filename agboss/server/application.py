@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from agboss.app import AgentRuntime, App
 from agboss.errors import AgbossError, InvalidInputError
-from agboss.server import agents, health, memory, terns, threads
+from agboss.server import agents, health, memory, pauses, terns, threads
 from agboss.server.doors import ag_ui, openai, vercel
 from agboss.server.endpoint import Call, Endpoint, Service
 from agboss.server.guard import Guard
@@ -29,6 +29,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *health.ENDPOINTS,
     *threads.ENDPOINTS,
     *terns.ENDPOINTS,
+    *pauses.ENDPOINTS,
     *memory.ENDPOINTS,
     *agents.ENDPOINTS,
     *openai.ENDPOINTS,

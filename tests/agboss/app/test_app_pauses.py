@@ -229,6 +229,7 @@ async def test_a_decision_counts_once(agboss_app: MakeApp, mock_llm: MockLlm) ->
 async def test_what_cannot_be_decided(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
     async with agboss_app(Clerk) as app:
         await _paused(app, mock_llm, owner="ada")
+        wrong: Any = Decision
         cases: list[tuple[type[AgbossError], str, dict[str, Any]]] = [
             (UnknownThreadError, "run.unknown-thread", {"thread": "u"}),
             (ThreadOwnerError, "run.thread-owner", {}),
@@ -239,19 +240,19 @@ async def test_what_cannot_be_decided(agboss_app: MakeApp, mock_llm: MockLlm) ->
             (InvalidInputError, "run.bad-id", {"owner": "ada", "pause_id": ""}),
             (InvalidInputError, "run.bad-timeout", {"owner": "ada", "timeout": 0}),
             (InvalidInputError, "pause.bad-decision", {"owner": "ada", "decision": "yes"}),
-            (InvalidInputError, "pause.bad-decision", {"owner": "ada", "decision": Decision(approved=1)}),
-            (InvalidInputError, "pause.bad-decision", {"owner": "ada", "decision": Decision(approved=False, reason=1)}),
+            (InvalidInputError, "pause.bad-decision", {"owner": "ada", "decision": wrong(approved=1)}),
+            (InvalidInputError, "pause.bad-decision", {"owner": "ada", "decision": wrong(approved=False, reason=1)}),
             (
                 InvalidInputError,
                 "pause.bad-decision",
-                {"owner": "ada", "decision": Decision(approved=True, arguments=[])},
+                {"owner": "ada", "decision": wrong(approved=True, arguments=[])},
             ),
             (
                 InvalidInputError,
                 "pause.bad-decision",
                 {"owner": "ada", "decision": Decision(approved=False, arguments={})},
             ),
-        ]  # type: ignore[list-item]
+        ]
         for kind, code, arguments in cases:
             given: dict[str, Any] = {"thread": "t", "decision": True, **arguments}
             with pytest.raises(kind) as caught:
