@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from agboss_memory.stores.jsonl import dump_thread, load_thread
     from agboss_memory.stores.lease import holder_alive, new_holder, release_holder
     from agboss_memory.stores.memory import MemoryStore
+    from agboss_memory.stores.pauses import Resumption
     from agboss_memory.stores.sqlite import SqliteStore
     from agboss_memory.stores.urls import open_store
 else:
@@ -104,6 +105,7 @@ else:
                 "release_holder",
             ),
             "agboss_memory.stores.memory": ("MemoryStore",),
+            "agboss_memory.stores.pauses": ("Resumption",),
             "agboss_memory.stores.sqlite": ("SqliteStore",),
             "agboss_memory.stores.urls": ("open_store",),
         },
@@ -132,6 +134,7 @@ __all__ = [
     "MessagePage",
     "PendingWork",
     "Resumable",
+    "Resumption",
     "SqliteStore",
     "Step",
     "StepWrite",

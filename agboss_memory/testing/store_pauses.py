@@ -145,11 +145,11 @@ class Pauses(StoreSuite):
 
     async def test_an_answer_to_one_question_leaves_the_others_open(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
-            paused = await pause(store, question("a.pause"), question("b.pause"))
-            resumed = await store.resume(go_on(paused, answer(key="a.decision")))
+            paused = await pause(store, question("desk.1.pause.a"), question("desk.1.pause.b"))
+            resumed = await store.resume(go_on(paused, answer(key="desk.1.decision.a")))
             await store.commit(ending(resumed, "", task="wait", status=TernStatus.PAUSED, usage=(booked("a"),)))
-            assert (await store.resume(go_on(paused, answer(key="a.decision")))).kind == "repeat"
-            resumed = await store.resume(go_on(paused, answer(key="b.decision")))
+            assert (await store.resume(go_on(paused, answer(key="desk.1.decision.a")))).kind == "repeat"
+            resumed = await store.resume(go_on(paused, answer(key="desk.1.decision.b")))
             assert resumed.kind == "admitted"
             assert await store.check() == ()
 
