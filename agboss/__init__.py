@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         NestedRunError,
         NestedSyncError,
         OutputError,
+        PauseError,
         RouterError,
         StoreCorruptError,
         StoreError,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from agboss.events import RunEvent
     from agboss.flow import chain, from_
     from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
+    from agboss.pauses import Decision, Pause
     from agboss.recording import RecordedCall, ShownPiece
     from agboss.routers import RouteOption, RouteRequest, RouteResult
     from agboss.run import CompactionReport, RunResult
@@ -174,6 +176,7 @@ else:
                 "NestedRunError",
                 "NestedSyncError",
                 "OutputError",
+                "PauseError",
                 "RouterError",
                 "StoreCorruptError",
                 "StoreError",
@@ -208,6 +211,7 @@ else:
                 "RouteRequest",
                 "RouteResult",
             ),
+            "agboss.pauses": ("Decision", "Pause"),
             "agboss.recording": ("RecordedCall", "ShownPiece"),
             "agboss.run": (
                 "CompactionReport",
@@ -251,6 +255,7 @@ __all__ = [
     "CompactionError",
     "CompactionReport",
     "CopyError",
+    "Decision",
     "DeclarationError",
     "DefaultLlmMessageMapper",
     "Defaults",
@@ -280,6 +285,8 @@ __all__ = [
     "NestedRunError",
     "NestedSyncError",
     "OutputError",
+    "Pause",
+    "PauseError",
     "Price",
     "PromptContext",
     "RecordedCall",

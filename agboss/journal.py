@@ -10,6 +10,7 @@ from typing import Any
 from agboss_memory.contract import utc_now
 from agboss_memory.stores.admissions import Step, StepWrite
 from agboss_memory.stores.contract import BookedUsage, Store
+from agboss_memory.stores.pauses import DECISION, PAUSE
 
 
 class Journal:
@@ -49,6 +50,21 @@ class Journal:
         """Whether something is kept, so that all that follows is worth keeping."""
         return bool(self._steps)
 
+    @property
+    def asked(self) -> bool:
+        """Whether the Tern has ever waited for a decision."""
+        return any(step.kind == PAUSE for step in self._steps.values())
+
+    @property
+    def decided(self) -> int:
+        """How many decisions it has got."""
+        return sum(step.kind == DECISION for step in self._steps.values())
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All that is kept, in the order in which it was written."""
+        return tuple(self._steps.values())
+
     def finished(self, name: str, given: str = "") -> Any:
         """What came of a step that is finished, as JSON values; None = it is not, or it had another input."""
         step = self._steps.get(name)
@@ -59,7 +75,7 @@ class Journal:
 
         Args:
             name: Unique within the Tern and the same in every run of it: ``{node}.{visit}.{kind}.{n}``.
-            kind: ``model``, ``tool``, ``route`` or ``action``.
+            kind: ``model``, ``tool``, ``route``, ``action``, ``pause`` or ``said``.
             outcome: What came of it, as JSON values.
             given: Its input; a run with another input must not use the outcome.
 

@@ -11,13 +11,15 @@ from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import StartSpec
 from agboss.errors import AgbossError, TernCancelledError, TernFailedError, TernTimeoutError
+from agboss.pauses import SAID, Ask, Pause, as_said, asked, pause_step
 from agboss.plan import Plan, total
 from agboss.run import LiveTern, RunResult, one_line
 from agboss.tern import Finished, MemoryReport, RecordRequest
 from agboss.windows import Windows
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import Tern, TernStatus
-from agboss_memory.records import Record
+from agboss_memory.records import Record, replace
+from agboss_memory.stores.pauses import PAUSE
 
 
 class Outcome(Record, kw_only=True):
@@ -31,6 +33,8 @@ class Outcome(Record, kw_only=True):
         output_json: The same as JSON.
         error: What is raised after the Tern is stored, None when it was answered.
         cause: Why it failed, in one line that may be shown to a model; empty = the error's own message.
+        asks: What it waits for, when it is paused.
+        pauses: The same as it is told.
     """
 
     status: TernStatus
@@ -40,6 +44,8 @@ class Outcome(Record, kw_only=True):
     output_json: str | None = None
     error: BaseException | None = None
     cause: str = ""
+    asks: tuple[Ask, ...] = ()
+    pauses: tuple[Pause, ...] = ()
 
     def to_record(self, live: LiveTern, windows: Windows) -> RecordRequest:
         """The request of the record stage."""
@@ -71,6 +77,22 @@ def answered(finished: Finished, live: LiveTern) -> Outcome:
         output=finished.output,
         output_json=finished.output_json,
     )
+
+
+def paused(live: LiveTern, asks: tuple[Ask, ...]) -> Outcome:
+    """The flow cannot go on without a decision."""
+    now = utc_now()
+    told = [asked(ask, live.thread, live.number, now) for ask in asks]
+    asks = tuple(replace(ask, earlier=stored) for ask, (_, stored) in zip(asks, told, strict=True))
+    return Outcome(status=TernStatus.PAUSED, asks=asks, pauses=tuple(pause for pause, _ in told))
+
+
+async def keep_questions(live: LiveTern, outcome: Outcome) -> None:
+    """Put what a paused Tern waits for into its journal, and what was said before. What is there stays."""
+    journal = live.journal
+    for ask in outcome.asks:
+        await journal.keep(pause_step(ask.stem, ask.call), PAUSE, ask.earlier)
+    await journal.keep(f"{SAID}.{journal.decided}", SAID, as_said(live.messages))
 
 
 def failed(live: LiveTern, error: BaseException, *, stopped: str, timeout: float | None) -> Outcome:
@@ -136,12 +158,14 @@ def result_of(live: LiveTern, outcome: Outcome, report: MemoryReport) -> RunResu
         spend=live.meter.spend,
         memory=None if report.compaction is None else str(report.compaction),
         compaction=report.compaction,
+        pause=outcome.pauses[0] if outcome.pauses else None,
+        pauses=outcome.pauses,
         warnings=live.warnings.lines,
     )
 
 
-def stored_result(plan: Plan, thread: str, tern: Tern) -> RunResult:
-    """The result of a Tern whose key came again. Raises as the first run did."""
+def stored_result(plan: Plan, thread: str, tern: Tern, pauses: tuple[Pause, ...] = ()) -> RunResult:
+    """The result of a Tern whose key came again; ``pauses`` is what it waits for. Raises as the first run did."""
     finish = plan.finishes.get(tern.finish)
     output: Any = None
     if tern.output is not None and finish is not None:
@@ -161,6 +185,8 @@ def stored_result(plan: Plan, thread: str, tern: Tern) -> RunResult:
         path=tern.path,
         usage=tern.usage,
         spend=total(tuple(record.usd for record in tern.usage)),
+        pause=pauses[0] if pauses else None,
+        pauses=pauses,
     )
     if tern.status in (TernStatus.FAILED, TernStatus.CANCELLED):
         kind = _KINDS.get(tern.error_code, TernFailedError)

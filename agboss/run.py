@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 
 import agboss.events as events
 from agboss.errors import OutputError
+from agboss.pauses import Pause
 from agboss_memory.messages import AttachmentRecord, Message, Summary, TernStatus, UsageRecord
 from agboss_memory.records import Record, Struct
 from agboss_memory.render import span
@@ -69,7 +70,8 @@ class RunResult(Record, kw_only=True):
         spend: US dollars, None when a price is unknown.
         memory: One line when this Tern compacted, else None.
         compaction: The same as a record.
-        pause: What the Tern waits for; None unless paused.
+        pause: What the Tern waits for first; None unless paused.
+        pauses: All that it waits for, in the order of the calls.
         warnings: One line each; every one is also a log record.
     """
 
@@ -84,7 +86,8 @@ class RunResult(Record, kw_only=True):
     spend: Decimal | None = None
     memory: str | None = None
     compaction: CompactionReport | None = None
-    pause: Any = None
+    pause: Pause | None = None
+    pauses: tuple[Pause, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

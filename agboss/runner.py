@@ -13,7 +13,17 @@ from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.journal import Journal
 from agboss.models.meter import Meter
-from agboss.outcome import Outcome, answered, conclude, failed, result_of, stored_result
+from agboss.outcome import (
+    Outcome,
+    answered,
+    conclude,
+    failed,
+    keep_questions,
+    paused,
+    result_of,
+    stored_result,
+)
+from agboss.pauses import Pause, PauseRequired, open_pauses
 from agboss.run import LiveTern, RunResult, Warnings, one_line
 from agboss.runtime import (
     Interrupt,
@@ -44,10 +54,12 @@ from agboss.tern import (
 )
 from agboss.viewing import Viewing
 from agboss_memory.contract import utc_now
+from agboss_memory.messages import TernStatus
 from agboss_memory.records import replace
 from agboss_memory.stores.admissions import Claim
-from agboss_memory.stores.contract import Admission, PendingWork
+from agboss_memory.stores.contract import Admission, PendingWork, ThreadRef
 from agboss_memory.stores.files import FileWrite
+from agboss_memory.stores.pauses import DECISION, Resumption
 from agboss_memory.stores.views import ViewRecord
 
 MOST_RESUMES = 5
@@ -75,8 +87,9 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             recorded = await _record(runtime, live, outcome)
             if live.views:
                 await _record_views(live, live.views)
-            if live.emit is not None:
-                live.emit(events.Answered(answer=outcome.answer, status=outcome.status))
+            _tell_end(live, outcome)
+            if outcome.status is TernStatus.PAUSED:  # memory works on Terns that have ended
+                return conclude(live, outcome, MemoryReport())
             if runtime.background or isinstance(outcome.error, asyncio.CancelledError):
                 runtime.spawn(_release_after(_remember(runtime, live, recorded), place.hand_over()))
                 return conclude(live, outcome, MemoryReport())
@@ -85,9 +98,19 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             scope.ended = True
             CURRENT.reset(token)
     finally:
-        place.leave()
+        place.close()
         if cancellation_held_back():
             await asyncio.sleep(0)  # it reaches the caller here, not at some later await of its own
+
+
+def _tell_end(live: LiveTern, outcome: Outcome) -> None:
+    """The Tern is stored: its answer, or what it waits for."""
+    if live.emit is None:
+        return
+    for pause in outcome.pauses:
+        live.emit(events.Paused.of(pause))
+    if not outcome.pauses:
+        live.emit(events.Answered(answer=outcome.answer, status=outcome.status))
 
 
 async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
@@ -95,9 +118,22 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     plan, held, resume = runtime.plan, runtime.windows.held(request.thread), request.resume
     now = utc_now()
     wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
-    claim = None
-    if resume is not None:
+    claim = resumption = None
+    if resume is not None and request.answers is None:
         claim = Claim(key=resume.key, number=resume.tern.number, holder=runtime.holder, now=now, window=plan.window)
+    elif resume is not None and request.answers is not None:
+        resumption = Resumption(
+            key=resume.key,
+            number=resume.tern.number,
+            holder=runtime.holder,
+            now=now,
+            thread=request.thread,
+            workflow=plan.name,
+            steps=request.answers,
+            window=plan.window,
+            queue=wait > 0,
+            ticket=ticket,
+        )
     admission = Admission(
         workflow=plan.name,
         thread=request.thread,
@@ -126,14 +162,20 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
             held=held,
             wait=wait,
             claim=claim,
+            resumption=resumption,
         )
     )
     admitted = result.admitted
     if admitted.tern is not None:
-        return stored_result(plan, admitted.thread, admitted.tern)
+        pauses: tuple[Pause, ...] = ()
+        if admitted.tern.status is TernStatus.PAUSED:
+            kept = await runtime.store.steps(admitted.key, admitted.number)
+            pauses = open_pauses(kept, admitted.thread, admitted.number)
+        return stored_result(plan, admitted.thread, admitted.tern, pauses)
     steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
+    decided = sum(step.kind == DECISION for step in steps) if steps else 0
     warnings = Warnings(admitted.thread, admitted.number, request.emit)
-    meter = Meter(plan.limits, plan.cost_of, warnings.add, resumes=admitted.resumes)
+    meter = Meter(plan.limits, plan.cost_of, warnings.add, resumes=admitted.resumes, decided=decided)
     live = LiveTern(
         plan=plan,
         store=runtime.store,
@@ -197,20 +239,20 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
         return failed(live, error, stopped=interrupt.reason, timeout=request.timeout)
     else:
         interrupt.end()
-        return answered(finished, live)
+        return paused(live, finished.asks) if isinstance(finished, PauseRequired) else answered(finished, live)
     finally:
         runtime.running.pop(live.thread, None)
 
 
 async def _bound_by_day(runtime: Runtime, live: LiveTern) -> None:
-    day = await spent_today(runtime, live.started_at.date().isoformat())
+    day = await spent_today(runtime, utc_now().date().isoformat())
     if day is not None:
         live.meter.bound_by(day)
 
 
-async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finished:
+async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finished | PauseRequired:
     """The work, with what lives for one Tern open."""
-    finished: Finished | None = None
+    finished: Finished | PauseRequired | None = None
     try:
         async with runtime.plan.container.tern(scope):
             finished = await _work(runtime, live)
@@ -222,8 +264,11 @@ async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finis
     return finished
 
 
-async def _work(runtime: Runtime, live: LiveTern) -> Finished:
-    """Memory work that a crash left, then choose -> build_context -> dispatch, again and again, then finish."""
+async def _work(runtime: Runtime, live: LiveTern) -> Finished | PauseRequired:
+    """Memory work that a crash left, then choose -> build_context -> dispatch, again and again, then finish.
+
+    It ends early where a tool may not run without a person's decision.
+    """
     if live.pending:
         crashed = tuple(work for work in live.pending if work.attempts == 0)
         if crashed:
@@ -240,7 +285,10 @@ async def _work(runtime: Runtime, live: LiveTern) -> Finished:
             answer = live.answers[-1][1] if live.answers else ""
             return await finish(FinishRequest(finish=live.plan.finishes[name], value=live.value, answer=answer))
         if kind != "router":
-            await _visit(live, node)
+            try:
+                await _visit(live, node)
+            except PauseRequired as stop:
+                return stop
 
 
 async def _routed(live: LiveTern, router: Node) -> Node:
@@ -283,6 +331,8 @@ async def _record(runtime: Runtime, live: LiveTern, outcome: Outcome) -> Recorde
     while True:
         tries -= 1
         try:
+            if outcome.asks:
+                await keep_questions(live, outcome)
             return await record(outcome.to_record(live, runtime.windows))
         except AgbossError as error:
             if isinstance(error, StoreLockedError) and tries:
@@ -307,6 +357,9 @@ async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> Mem
     retried = tuple(work for work in live.pending if work.attempts > 0)
     if not (fresh or retried or recorded.due or live.compacted):
         return _NOTHING_DONE
+    if live.journal.asked:  # later Terns may have passed it while it waited
+        ref = ThreadRef(workflow=live.plan.name, thread=live.thread, any_owner=True)
+        live.window = (await live.store.thread(ref, live.plan.window)).window
     complete = False
     try:
         report = await update_memory(
@@ -342,4 +395,4 @@ async def _release_after(work: Coroutine[Any, Any, MemoryReport], place: Place) 
     try:
         await work
     finally:
-        place.leave()
+        place.close()

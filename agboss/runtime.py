@@ -16,7 +16,7 @@ from agboss.windows import Windows
 from agboss_memory.attachments import Attachment
 from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, Struct, field
-from agboss_memory.stores.admissions import Enqueue, Resumable
+from agboss_memory.stores.admissions import Enqueue, Resumable, Step
 from agboss_memory.stores.contract import DaySpend, Store, ThreadRef
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ class RunRequest(Record, kw_only=True):
         timeout: Seconds from admission to answer, None = no bound.
         emit: Receives events, None when nobody listens.
         resume: A Tern that nobody runs, to go on with instead of a new one.
+        answers: What was decided for it when it is paused, as its journal keeps it; None = it is not.
     """
 
     thread: str
@@ -127,6 +128,7 @@ class RunRequest(Record, kw_only=True):
     timeout: float | None = None
     emit: Callable[[events.RunEvent], None] | None = None
     resume: Resumable | None = None
+    answers: tuple[Step, ...] | None = None
 
 
 class Place(Struct, eq=False):
@@ -147,8 +149,8 @@ class Place(Struct, eq=False):
         await self.queue.enter(line, wait)
         self.lines += (line,)
 
-    def leave(self) -> None:
-        """Let the next ones in."""
+    def close(self) -> None:
+        """Leave the lines: the next ones come in."""
         lines, self.lines = self.lines, ()
         for line in reversed(lines):
             self.queue.leave(line)
@@ -186,7 +188,7 @@ async def enter(runtime: Runtime, request: RunRequest) -> Place:
         await place.enter(thread, wait)
         return place
     except BaseException:
-        place.leave()
+        place.close()
         if place.ticket:
             await asyncio.shield(runtime.store.leave(place.ticket))
         raise

@@ -52,14 +52,14 @@ class Windows:
     def after_commit(
         self, thread: str, version: int, tern: Tern, planned: tuple[Block, ...], due: tuple[Block, ...]
     ) -> None:
-        """Take a finished Tern into the window, with the blocks that it began and all that are due now."""
+        """Take a finished Tern into the window (a paused one is not shown), with the blocks that it began and all that are due now."""
         entry = self._entries.get(thread)
         if entry is None:
             return
         window = entry.window
-        terns = (*window.terns, tern)[-self.spec.terns :]
+        terns = (*window.terns, tern)[-self.spec.terns :] if tern.status.finished else window.terns
         entry.version = version
-        passed = bool(window.blocks) and window.blocks[0].last < terns[0].number
+        passed = bool(window.blocks and terns) and window.blocks[0].last < terns[0].number
         if not (planned or due or passed):
             entry.window = replace(window, terns=terns)
             return

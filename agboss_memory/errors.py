@@ -70,6 +70,10 @@ class TernConflictError(AgbossError):
     """An idempotency key came again with another thread, task or start."""
 
 
+class PauseError(AgbossError):
+    """A decision cannot be taken: nothing waits for it, or it was decided otherwise."""
+
+
 class LeaseLostError(AgbossError):
     """Another process took the thread over; this one may no longer write to it."""
 

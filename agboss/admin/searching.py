@@ -6,7 +6,7 @@ from agboss.admin.page import Visit
 from agboss.admin.showing import around
 from agboss.app import App
 from agboss.errors import InvalidInputError, UnknownThreadError
-from agboss_memory.messages import Tern
+from agboss_memory.messages import Tern, TernStatus
 from agboss_memory.records import Record
 from agboss_memory.stores.contract import ThreadInfo
 
@@ -101,7 +101,7 @@ async def _by_id(visit: Visit, app: App, asked: str) -> Glance | None:
         created_at=thread.created_at,
         updated_at=thread.created_at if newest is None else newest.finished_at or newest.started_at,
         terns=0 if newest is None else newest.number,
-        running=newest is not None and newest.status == "running",
+        running=newest is not None and newest.status is TernStatus.RUNNING,
         spend=thread.spend,
     )
     return Glance(info=info, newest=newest)

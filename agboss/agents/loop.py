@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from pydantic import BaseModel, ValidationError
 
+from agboss.agents.approvals import permit
 from agboss.agents.plan import AgentPlan
 from agboss.agents.tools import BoundTool, run_tool
 from agboss.components.tool import ToolContext
@@ -21,6 +22,7 @@ from agboss.errors import OutputError
 from agboss.journal import Journal
 from agboss.models.chat import LENGTH, ModelReply, ModelRequest, ToolSchema
 from agboss.models.meter import Meter
+from agboss.pauses import PauseRequired
 from agboss_memory.fit import estimate
 from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
@@ -192,7 +194,7 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
     )
     if done is not None:
         earlier = _Finished(msgspec.convert(done, ModelReply))
-        return await job.meter.generate(earlier, plan.model.spec, request, plan.name)
+        return await job.meter.generate(earlier, plan.model.spec, request, plan.name, again=True)
     reply = await job.meter.generate(plan.model, plan.model.spec, request, plan.name)
     if reply.usage.measured and reply.usage.input_tokens:
         await _calibrate(job, view, tools, reply.usage.input_tokens)
@@ -281,9 +283,14 @@ async def _run_tools(
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         job.log.extend(result for result in results if isinstance(result, Message))
+    waits: list[PauseRequired] = []
     for result in results:
-        if isinstance(result, BaseException):
+        if isinstance(result, PauseRequired):
+            waits.append(result)
+        elif isinstance(result, BaseException):
             raise result
+    if waits:  # all are asked at once; what needed nobody has run
+        raise PauseRequired(tuple(ask for one in waits for ask in one.asks))
 
 
 async def _run_call(job: AgentJob, tools: Mapping[str, BoundTool], call: ToolCall, allowed: bool) -> Message:
@@ -318,12 +325,16 @@ async def _run_once(job: AgentJob, tool: BoundTool, call: ToolCall) -> str:
     done = job.journal.finished(step, given)
     if done is not None:
         for usd, what in done["costs"]:
-            report(Decimal(usd), what)
+            job.meter.book_tool(tool.spec.name, Decimal(usd), what or tool.spec.name, again=True)
         return done["text"]
+    context = replace(job.context, agent=name, call_id=call.id, report=report)
+    permitted = await permit(tool, call, context, job.journal, job.step, job.warn)
     if job.listener is not None:
         job.listener.tool_started(name, call)
-    context = replace(job.context, agent=name, call_id=call.id, report=report)
-    text, ok = await run_tool(tool, call.arguments, context)
+    text, ok = permitted.denied, False
+    if not text:
+        text, ok = await run_tool(tool, permitted.arguments, context)
+        text = permitted.note + text
     await job.journal.keep(step, "tool", {"text": text, "costs": costs}, given)
     if job.listener is not None:
         job.listener.tool_finished(name, call, text, ok)

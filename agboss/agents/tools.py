@@ -120,6 +120,16 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
     return capped(text, tool.limit), True
 
 
+def read_arguments(tool: BoundTool, arguments: str) -> Any:
+    """Arguments as a rule about them gets them: the model of a class tool, a dict for a function.
+
+    Raises:
+        ValidationError: They do not fit the tool.
+    """
+    model = tool.arguments.validate_json(arguments or "{}", strict=False)
+    return model if tool.spec.model is not None else _keywords(tool.spec, model)
+
+
 def as_text(result: Any) -> str:
     """A tool's result as the model reads it: text as it is, all else as JSON. Never empty: providers refuse that."""
     if isinstance(result, str):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agboss.app.memory import AppMemory
     from agboss.app.progress import CompactProgress
     from agboss.app.recovery import left_behind, recover
+    from agboss.app.resuming import ResumeArguments, cancel_paused, resume_request
     from agboss.app.spending import Spend, spend_of
     from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
@@ -26,6 +27,7 @@ else:
             "agboss.app.agents": (
                 "AgentInfo",
                 "agent_infos",
+                "cancel_paused",
             ),
             "agboss.app.app": (
                 "App",
@@ -34,6 +36,7 @@ else:
             "agboss.app.memory": ("AppMemory",),
             "agboss.app.progress": ("CompactProgress",),
             "agboss.app.recovery": ("left_behind", "recover"),
+            "agboss.app.resuming": ("ResumeArguments", "cancel_paused", "resume_request"),
             "agboss.app.spending": ("Spend", "spend_of"),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
@@ -57,15 +60,18 @@ __all__ = [
     "AppThreads",
     "CompactProgress",
     "MemoryRow",
+    "ResumeArguments",
     "RunStream",
     "Spend",
     "Thread",
     "ThreadExport",
     "WorkingMemory",
     "agent_infos",
+    "cancel_paused",
     "create_app",
     "direct_agents",
     "left_behind",
     "recover",
+    "resume_request",
     "spend_of",
 ]

@@ -6,7 +6,7 @@ import atexit
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
@@ -25,6 +25,7 @@ from agboss.components.workflow import as_providers
 from agboss.container import CURRENT
 from agboss.errors import AppStateError, InvalidInputError, NestedSyncError, UnknownThreadError
 from agboss.models import ChatModel, ModelSource
+from agboss.pauses import Decision
 from agboss.run import RunResult
 from agboss.runner import run_tern
 from agboss.runtime import ThreadPolicy
@@ -294,24 +295,74 @@ class App:
         request = make_request(self.name, self._lifecycle.assembly.graph, start, input, arguments)
         return parts.RunStream(self._lifecycle, request, parts.direct_agents(self._lifecycle.assembly.graph))
 
+    async def resume(
+        self,
+        thread: str,
+        decision: Decision | bool,
+        *,
+        pause_id: str | None = None,
+        owner: str | None = None,
+        timeout: float | None = None,
+    ) -> RunResult:
+        """Decide about a call that a paused Tern waits for, and go on with it. No finished call is made again.
+
+        The decision is stored before anything runs. The same one again is no fault: it goes on where a process died, or
+        gives the stored result.
+
+        Args:
+            thread: The thread.
+            decision: True, False, or a ``Decision`` with a reason or other arguments.
+            pause_id: ``result.pause.id``; may be left out while the thread waits for one decision. Name it where a
+                request may come twice.
+            owner: The thread's owner, as in ``execute``.
+            timeout: Seconds from here to the answer; None = no bound.
+
+        Raises:
+            PauseError: Nothing waits for it (``pause.none``, ``pause.unknown``, ``pause.closed``), it was decided
+                otherwise (``pause.decided``), or what it needs is gone (``pause.no-tool``, ``pause.start-gone``).
+            InvalidInputError: The decision is none, the tool does not take the arguments, or several calls wait
+                (``pause.which``). Nothing changed.
+            UnknownThreadError: No such thread, or (ThreadOwnerError) one of another owner.
+            AgbossError: The Tern failed; ``.run`` is the stored result.
+        """
+        given = parts.ResumeArguments(thread=thread, decision=decision, pause_id=pause_id, owner=owner, timeout=timeout)
+        runtime = await self._lifecycle.runtime(models=True)
+        return await run_tern(runtime, await parts.resume_request(runtime, given))
+
+    def stream_resume(
+        self,
+        thread: str,
+        decision: Decision | bool,
+        *,
+        pause_id: str | None = None,
+        owner: str | None = None,
+        timeout: float | None = None,
+    ) -> parts.RunStream:
+        """``resume``, heard while it happens as with ``stream``. Entering raises what ``resume`` refuses."""
+        given = parts.ResumeArguments(thread=thread, decision=decision, pause_id=pause_id, owner=owner, timeout=timeout)
+        direct = parts.direct_agents(self._lifecycle.assembly.graph)
+        return parts.RunStream(self._lifecycle, partial(parts.resume_request, given=given), direct)
+
     def execute_sync(self, start: Any = None, input: Any = None, **arguments: Any) -> RunResult:
         """``execute`` from a script, through one portal thread. Also works while an event loop runs in this thread.
 
         Raises:
             NestedSyncError: Called from inside a running Tern.
         """
+        return self._sync("execute_sync", partial(self.execute, start, input, **arguments))
+
+    def resume_sync(self, thread: str, decision: Decision | bool, **arguments: Any) -> RunResult:
+        """``resume`` from a script. Raises NestedSyncError from inside a running Tern."""
+        return self._sync("resume_sync", partial(self.resume, thread, decision, **arguments))
+
+    def _sync(self, name: str, call: Callable[[], Awaitable[RunResult]]) -> RunResult:
         if CURRENT.get() is not None:
             raise NestedSyncError(
                 "app.nested-sync",
-                "execute_sync was called from inside a running Tern, which would wait for itself",
+                f"{name} was called from inside a running Tern, which would wait for itself",
                 "make the tool or strategy async and await app.execute(...) on another thread id",
             )
-        portal = self._enter_portal()
-
-        async def call() -> RunResult:
-            return await self.execute(start, input, **arguments)
-
-        return portal.call(call)
+        return self._enter_portal().call(call)
 
     def _enter_portal(self) -> BlockingPortal:
         with self._portal_lock:
@@ -351,9 +402,10 @@ class App:
                 leave()
 
     async def cancel(self, thread: str) -> bool:
-        """Cancel the Tern that runs in ``thread``, in whatever process; False when none does.
+        """Cancel the Tern that runs in ``thread``, in whatever process; when none runs, those that are paused.
 
-        Its caller gets TernCancelledError: at once in this App, at the next sign of life of its lease elsewhere.
+        The caller of one that runs gets TernCancelledError: at once in this App, at the next sign of life of its lease
+        elsewhere. A paused one is stored as cancelled. False when there is neither.
         """
         check_id("thread", thread)
         runtime = await self._lifecycle.runtime()
@@ -363,9 +415,9 @@ class App:
             return True
         try:
             asked = await runtime.store.interrupt(ThreadRef(workflow=self.name, thread=thread, any_owner=True))
+            return asked is not None or await parts.cancel_paused(runtime, thread)
         except UnknownThreadError:
             return False
-        return asked is not None
 
     async def spend(self, days: int = 30, *, owner: str | None = None) -> parts.Spend:
         """What was spent in the last days, by day and model, out of the ledger: it costs the same however much ran.

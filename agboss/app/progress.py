@@ -62,10 +62,12 @@ class ToldMeter(Meter):
 
     teller: ProgressTeller | None = None
 
-    async def generate(self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str) -> ModelReply:
+    async def generate(
+        self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str, *, again: bool = False
+    ) -> ModelReply:
         """See ``Meter.generate``."""
         try:
-            return await super().generate(model, spec, request, node)
+            return await super().generate(model, spec, request, node, again=again)
         finally:
             if self.teller is not None:
                 self.teller.called()

@@ -29,7 +29,7 @@ async def recover(runtime: Runtime) -> tuple[RunResult, ...]:
     """Run every resumable Tern of the workflow to its end, one after the other."""
     results: list[RunResult] = []
     async for found in _resumable(runtime):
-        request = _request(runtime, found)
+        request = request_of(runtime, found)
         if request is None:
             logger.warning("turn %d of thread %s cannot go on: its start is gone", found.tern.number, found.thread)
             continue
@@ -52,7 +52,7 @@ async def _resumable(runtime: Runtime) -> AsyncIterator[Resumable]:
         after = page[-1].key
 
 
-def _request(runtime: Runtime, found: Resumable) -> RunRequest | None:
+def request_of(runtime: Runtime, found: Resumable) -> RunRequest | None:
     """The run as it was asked for, None when its start is no longer there or takes another input."""
     tern = found.tern
     start = runtime.plan.starts.get(tern.start)

@@ -43,7 +43,7 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     check_id("owner", arguments.owner)
     check_id("idempotency_key", arguments.idempotency_key)
     if arguments.timeout is not None:
-        _check_timeout(arguments.timeout)
+        check_timeout(arguments.timeout)
     return RunRequest(
         thread=new_id() if thread is None else thread,
         create=thread is None or arguments.create_thread,
@@ -82,7 +82,8 @@ def _attachments(given: Any) -> tuple[Attachment, ...]:
     )
 
 
-def _check_timeout(seconds: Any) -> None:
+def check_timeout(seconds: Any) -> None:
+    """Raises InvalidInputError unless ``seconds`` is None or above 0."""
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not (number and seconds > 0):
         raise InvalidInputError(

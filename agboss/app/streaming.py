@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import anyio
 
 from agboss.errors import AgbossError, AppStateError
-from agboss.events import Answered, Ended, Failed, RunEvent, TernStarted, TextDelta
+from agboss.events import Answered, Ended, Failed, Paused, RunEvent, TernStarted, TextDelta
 from agboss.flow import Graph
 from agboss.run import RunResult
 from agboss.runner import run_tern
@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
 
 
+MakeRequest: TypeAlias = Callable[[Runtime], Awaitable[RunRequest]]
+"""Makes the request when the stream is entered, for one that needs the store."""
+
+
 class RunStream:
     """Made by ``app.stream(...)``; use it as ``async with``.
 
     Iterate it for events, or ``text()`` for the answer's text alone; both raise the run's error at its end.
     """
 
-    def __init__(self, lifecycle: Lifecycle, request: RunRequest, direct: frozenset[str]) -> None:
+    def __init__(self, lifecycle: Lifecycle, request: RunRequest | MakeRequest, direct: frozenset[str]) -> None:
         self._lifecycle = lifecycle
         self._request = request
         self._direct = direct
@@ -54,7 +58,8 @@ class RunStream:
         if self._task is not None:
             raise AppStateError("stream.entered", "the stream was entered before", "call app.stream(...) again")
         self._runtime = await self._lifecycle.runtime(models=True)
-        request = replace(self._request, emit=self._emit)
+        asked = self._request
+        request = replace(asked if isinstance(asked, RunRequest) else await asked(self._runtime), emit=self._emit)
         self._task = self._lifecycle.spawn(run_tern(self._runtime, request))
         self._task.add_done_callback(self._done)
         try:
@@ -119,7 +124,7 @@ class RunStream:
         if isinstance(event, TernStarted):
             self._thread = event.thread
             self._started.set()
-        elif isinstance(event, Answered):
+        elif isinstance(event, Answered | Paused):
             self._stored.set()
         self._events.put_nowait(event)
 
@@ -133,6 +138,9 @@ class RunStream:
         else:
             result = task.result()
             if not self._thread:
+                for pause in result.pauses:
+                    self._events.put_nowait(Paused.of(pause))
+            if not self._thread and not result.pauses:
                 self._events.put_nowait(Answered(answer=result.answer, status=result.status))
             self._events.put_nowait(
                 Ended(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_jsonable_python
 
 from agboss.app.request import check_id
+from agboss.app.resuming import open_pauses_of
 from agboss.components.metadata import is_count
 from agboss.errors import InvalidInputError
+from agboss.pauses import Pause
 from agboss.recording import RecordedCall, recorded_call
 from agboss.units import new_id
 from agboss_memory.contract import utc_now
@@ -233,6 +235,16 @@ class AppThreads:
         runtime = await self._lifecycle.runtime()
         state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
         return tuple(map(recorded_call, await runtime.store.views(state.key, tern)))
+
+    async def pauses(self, thread: str, *, owner: str | None = None) -> tuple[Pause, ...]:
+        """The calls of a thread that wait for a decision, oldest Tern first.
+
+        Raises:
+            UnknownThreadError: No such thread, or one of another owner.
+        """
+        runtime = await self._lifecycle.runtime()
+        state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
+        return await open_pauses_of(runtime, state.key, thread)
 
     async def delete(self, thread: str, *, owner: str | None = None) -> None:
         """Remove a thread with all that belongs to it; a Tern still running in it can store nothing any more.

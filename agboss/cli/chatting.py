@@ -9,10 +9,11 @@ from typing import Any
 import typer
 
 from agboss.app import App
+from agboss.cli.deciding import settle
 from agboss.cli.faults import FAILED
 from agboss.cli.options import Session, command
-from agboss.cli.running import ThreadOption, graph_of, typed
-from agboss.cli.turns import money, take_turn
+from agboss.cli.running import ThreadOption, typed
+from agboss.cli.turns import graph_of, money, take_turn
 from agboss.errors import AgbossError
 from agboss.run import RunResult
 
@@ -94,6 +95,7 @@ class _Talk:
         known = self._thread
         try:
             result = await take_turn(self._app, self._graph, self._out, typed(self._graph, task), known)
+            result = await settle(self._app, self._graph, self._out, result)
         except AgbossError as error:
             if error.run is None:  # nothing was stored, so nothing further can be said in this thread
                 raise

@@ -10,7 +10,19 @@ from typing import Any, Protocol, runtime_checkable
 import typer
 from typer.core import TyperGroup
 
-from agboss.cli import chatting, inspecting, memory, project, running, schemas, serving, spending, threads, weights
+from agboss.cli import (
+    chatting,
+    deciding,
+    inspecting,
+    memory,
+    project,
+    running,
+    schemas,
+    serving,
+    spending,
+    threads,
+    weights,
+)
 from agboss.cli.faults import FAILED, INTERRUPTED, USAGE, CommandError
 from agboss.cli.options import root_options, shared_options
 from agboss.cli.output import Output, use_utf8
@@ -72,7 +84,7 @@ cli = typer.Typer(
     rich_markup_mode=None,
 )
 cli.callback(invoke_without_command=True)(root_options)
-for module in (running, chatting, inspecting, serving, spending, schemas, project):
+for module in (running, chatting, deciding, inspecting, serving, spending, schemas, project):
     module.register(cli)
 for name, group in (("threads", threads.group), ("memory", memory.group), ("models", weights.group)):
     group.callback(invoke_without_command=True)(shared_options)

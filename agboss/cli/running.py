@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from agboss.app.declared import declared
+from agboss.cli.deciding import settle
 from agboss.cli.faults import CommandError
 from agboss.cli.options import Session, command
-from agboss.cli.turns import take_turn, tell
+from agboss.cli.turns import graph_of, take_turn, tell
 from agboss.components.boundary import StartSpec
 from agboss.errors import InvalidInputError
-from agboss.flow import Graph, compile_flow
+from agboss.flow import Graph
 
 ThreadOption = Annotated[str | None, typer.Option("--thread", metavar="ID", help="Continue this thread.")]
 
@@ -35,15 +35,11 @@ async def run(
     opening, graph = session.open_app(workflow), graph_of(workflow)
     async with opening as app:
         result = await take_turn(app, graph, session.out, typed(graph, task), thread)
+        result = await settle(app, graph, session.out, result)
     if session.out.as_json:
         session.out.document(result.to_dict())
     else:
         tell(session.out, result)
-
-
-def graph_of(workflow: Any) -> Graph:
-    """The flow of a checked workflow."""
-    return compile_flow(declared(workflow).flow)[0]
 
 
 def typed(graph: Graph, task: str) -> Any:

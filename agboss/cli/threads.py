@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic_core import to_jsonable_python
 
+from agboss.cli.deciding import tell_waiting
 from agboss.cli.faults import FAILED, CommandError
 from agboss.cli.options import Session, command
 from agboss.cli.turns import money
@@ -62,14 +63,16 @@ async def show(
     """All turns of a thread, oldest first."""
     async with session.open_stored() as app:
         found = await app.threads.get(thread, last)
+        pauses = await app.threads.pauses(thread)
     out = session.out
     if out.as_json:
-        out.document(to_jsonable_python(found))
+        out.document({**to_jsonable_python(found), "pauses": to_jsonable_python(pauses)})
         return
     for tern in found.terns:
         out.line(f"turn {tern.number}  {moment(tern.started_at)}  {' → '.join(tern.path)}", "dim")
         out.line(f"Q: {tern.task}", "bold")
         out.line(f"A: {_answer(tern)}")
+        tell_waiting(out, [pause for pause in pauses if pause.tern == tern.number])
         out.line()
     out.field("thread", found.id)
     if found.owner is not None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
-from agboss.app import App
+from agboss.app import App, RunStream
+from agboss.app.declared import declared
 from agboss.app.streaming import direct_agents
 from agboss.cli.output import Output
 from agboss.events import Answered, NodeStarted, RouteChosen, RunEvent, TextDelta, ToolFinished, ToolStarted
-from agboss.flow import Graph
+from agboss.flow import Graph, compile_flow
+from agboss.pauses import Decision
 from agboss.run import RunResult
 from agboss_memory.messages import TernStatus
+from agboss_memory.records import Record
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -19,16 +22,40 @@ if TYPE_CHECKING:
 _CENT = Decimal("0.01")
 
 
+class Ruling(Record, kw_only=True):
+    """A decision of a person: about the call ``pause_id`` of a thread, None = the only one."""
+
+    thread: str
+    decision: Decision
+    pause_id: str | None = None
+    owner: str | None = None
+
+
 async def take_turn(app: App, graph: Graph, out: Output, task: Any, thread: str | None) -> RunResult:
     """Run one Tern and print its answer; a terminal sees it while it is written. Raises what the run raises."""
     if not out.is_terminal:
-        result = await app.execute(task, thread=thread)
-        if not out.as_json:
-            out.line(result.answer)
-        return result
+        return _printed(out, await app.execute(task, thread=thread))
+    return await _watched(app.stream(task, thread=thread), graph, out)
+
+
+async def take_decision(app: App, graph: Graph, out: Output, ruling: Ruling) -> RunResult:
+    """Go on with a paused Tern as ``take_turn`` runs one. Raises what the run raises."""
+    thread, decision, pause_id, owner = ruling.thread, ruling.decision, ruling.pause_id, ruling.owner
+    if not out.is_terminal:
+        return _printed(out, await app.resume(thread, decision, pause_id=pause_id, owner=owner))
+    return await _watched(app.stream_resume(thread, decision, pause_id=pause_id, owner=owner), graph, out)
+
+
+def _printed(out: Output, result: RunResult) -> RunResult:
+    if not out.as_json and result.status is not TernStatus.PAUSED:
+        out.line(result.answer)
+    return result
+
+
+async def _watched(stream: RunStream, graph: Graph, out: Output) -> RunResult:
     shown = _Turn(out, direct_agents(graph))
     try:
-        async with app.stream(task, thread=thread) as run:
+        async with stream as run:
             shown.working("thinking")
             async for event in run:
                 shown.take(event)
@@ -47,6 +74,11 @@ def tell(out: Output, result: RunResult, *, thread: bool = True) -> None:
     if result.memory:
         out.field("memory", result.memory)
     out.field("spend", money(result.spend))
+
+
+def graph_of(workflow: Any) -> Graph:
+    """The flow of a checked workflow."""
+    return compile_flow(declared(workflow).flow)[0]
 
 
 def money(usd: Decimal | None) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar, overload
+from typing import Annotated, Any, TypeAlias, TypeVar, overload
 
 from pydantic import BaseModel
 
@@ -49,6 +49,10 @@ class ToolContext(Record, kw_only=True):
             self.report(Decimal(str(usd)), what)
 
 
+NeedsApproval: TypeAlias = bool | Callable[[Any, ToolContext], bool | Awaitable[bool]]
+"""Whether a person has to approve a call: always, never, or a function of the arguments and the context."""
+
+
 class ToolParameter(Record, kw_only=True):
     """One parameter that the model fills."""
 
@@ -64,6 +68,7 @@ class ToolSpec(ComponentSpec, kw_only=True):
         target: The function or class.
         timeout: Seconds a run may take.
         max_result_chars: Characters of a result that are kept; 0 or less = only the limit of every tool.
+        needs_approval: Whether a person has to approve a call.
         parameters: What the model fills (function tools).
         model: Pydantic model of the arguments (class tools).
         context: Name of the parameter that takes the ``ToolContext``, or None.
@@ -74,6 +79,7 @@ class ToolSpec(ComponentSpec, kw_only=True):
     target: Any
     timeout: float
     max_result_chars: int
+    needs_approval: NeedsApproval = False
     parameters: tuple[ToolParameter, ...] = ()
     model: type[BaseModel] | None = None
     context: str | None = None
@@ -102,6 +108,7 @@ def tool(
     description: str | None = None,
     timeout: float = 60.0,
     max_result_chars: int = 0,
+    needs_approval: NeedsApproval = False,
 ) -> Callable[[F], F]: ...
 def tool(
     target: Any = None,
@@ -111,6 +118,7 @@ def tool(
     description: str | None = None,
     timeout: float = 60.0,
     max_result_chars: int = 0,
+    needs_approval: NeedsApproval = False,
 ) -> Any:
     """Declare a tool: a function, or a class with ``async def run(self, args: Model, ctx: ToolContext)``.
 
@@ -120,11 +128,14 @@ def tool(
         description: Default: the docstring.
         timeout: Seconds a run may take. Default 60, longer than any interactive request should last.
         max_result_chars: Characters of a result that are kept; 0 or less = only the 100,000 of every tool.
+        needs_approval: True, or ``(args, ctx) -> bool``, sync or async: before such a call the Tern is stored as
+            ``paused``, until ``app.resume`` brings a decision. ``args`` is the model of a class tool, a dict of the
+            arguments of a function; ``ctx`` the ToolContext. A function that raises counts as True. Default False.
     """
     names = caller_locals()
 
     def decorate(item: F) -> F:
-        attach_component(item, tool_spec(item, names, name, description, timeout, max_result_chars))
+        attach_component(item, tool_spec(item, names, name, description, timeout, max_result_chars, needs_approval))
         return item
 
     return decorate if target is None else decorate(target)
@@ -137,6 +148,7 @@ def tool_spec(
     description: str | None = None,
     timeout: float = 60.0,
     max_result_chars: int = 0,
+    needs_approval: NeedsApproval = False,
 ) -> ToolSpec:
     """The spec of a decorated or plain function or class. Raises DeclarationError."""
     present = component_of(target)
@@ -156,6 +168,12 @@ def tool_spec(
         )
     if not timeout > 0:
         raise DeclarationError("declaration.bad-timeout", f"@tool {label}: timeout={timeout!r} s", "use more than 0 s")
+    if not isinstance(needs_approval, bool) and not callable(needs_approval):
+        raise DeclarationError(
+            "declaration.bad-approval",
+            f"@tool {label}: needs_approval={needs_approval!r:.80}",
+            "use True, False or a function (args, ctx) -> bool",
+        )
     text = docstring(target) if description is None else description
     fields = _class_tool(target, local_names) if isinstance(target, type) else _function_tool(target, local_names)
     return ToolSpec(
@@ -165,6 +183,7 @@ def tool_spec(
         target=target,
         timeout=timeout,
         max_result_chars=max_result_chars,
+        needs_approval=needs_approval,
         **fields,
     )
 

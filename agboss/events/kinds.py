@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from agboss.pauses import Pause
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -88,6 +90,36 @@ class Answered(_Event):
     status: str
 
 
+class Paused(_Event):
+    """The Tern is stored and waits for a decision about a call: one event for each, in place of ``answered``.
+
+    ``arguments`` is what the tool is to be called with, ``asked_at`` the moment in ISO form.
+    """
+
+    type: Literal["paused"] = "paused"
+    thread: str
+    tern: int
+    pause_id: str
+    tool: str
+    call_id: str
+    arguments: dict[str, Any]
+    asked_at: str
+
+    @classmethod
+    def of(cls, pause: Pause) -> Paused:
+        """The event of a pause."""
+        return cls(
+            node=pause.agent,
+            thread=pause.thread,
+            tern=pause.tern,
+            pause_id=pause.id,
+            tool=pause.tool,
+            call_id=pause.tool_call_id,
+            arguments=pause.arguments,
+            asked_at=pause.asked_at.isoformat(),
+        )
+
+
 class Compacted(_Event):
     """Memory work wrote a summary. Its text is not part of the answer."""
 
@@ -132,6 +164,7 @@ RunEvent: TypeAlias = Annotated[
     | ToolFinished
     | NodeFinished
     | Answered
+    | Paused
     | Compacted
     | Warned
     | Ended

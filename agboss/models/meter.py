@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agboss.errors import CompactionError, LimitExceededError, ModelError
 from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss_memory.messages import UsageRecord
-from agboss_memory.records import Struct
+from agboss_memory.records import Struct, replace
 from agboss_memory.stores.contract import BookedUsage, DaySpend
 
 if TYPE_CHECKING:
@@ -49,9 +49,11 @@ class Meter:
         prefix: Begins every booking key; for work that is booked on a Tern by somebody else than its run.
         resumes: How often the Tern was taken over. The calls of memory are in no journal: what an earlier run of the Tern
             paid for is not paid again, so that the next one must not have its key.
+        decided: How often it went on after a decision; the same holds.
     """
 
     __slots__ = (
+        "_again",
         "_before",
         "_cost_of",
         "_day",
@@ -75,6 +77,7 @@ class Meter:
         warn: Callable[[str], None] = logger.warning,
         prefix: str = "",
         resumes: int = 0,
+        decided: int = 0,
     ) -> None:
         self._limits = limits
         self._run = limits.per_run if limits is not None else None
@@ -83,9 +86,10 @@ class Meter:
         self._cost_of = cost_of
         self.warn = warn
         self._prefix = prefix
-        self._later = f".run{resumes + 1}" if resumes else ""
+        self._later = (f".decided{decided}" if decided else "") + (f".run{resumes + 1}" if resumes else "")
         self._keys: dict[str, int] = {}
         self._tally = _Tally()
+        self._again = _Tally()  # what an earlier run of the Tern made, and has in the ledger
         self._unknown: tuple[str, ...] = ()
         self._taken = 0
         self.memory_calls: int | None = MEMORY_CALLS
@@ -134,10 +138,17 @@ class Meter:
             )
         self.memory_calls -= 1
 
-    async def generate(self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str) -> ModelReply:
-        """Make one model call. Raises LimitExceededError before it when a bound is reached."""
-        self.check_model(request.caller)
+    async def generate(
+        self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str, *, again: bool = False
+    ) -> ModelReply:
+        """Make one model call. Raises LimitExceededError before it when a bound is reached.
+
+        With ``again`` an earlier run of the Tern made it: it is counted, and never refused.
+        """
+        if not again:
+            self.check_model(request.caller)
         self._tally.model_calls += 1
+        self._again.model_calls += again
         journaled = request.purpose in ("answer", "route")
         key = self._key(f"{node}.model" if journaled else f"{node}.model{self._later}")
         reply = await model.generate(request)
@@ -147,7 +158,7 @@ class Meter:
                 f"model {request.model!r} of {request.caller!r} gave {type(reply).__name__}, not a ModelReply",
                 "return ModelReply(text=...) from generate()",
             )
-        self._book(key, record_of(spec, request, reply.usage, self._cost_of))
+        self._book(key, record_of(spec, request, reply.usage, self._cost_of), again=again)
         return reply
 
     def book_route(self, node: str, records: tuple[UsageRecord, ...]) -> None:
@@ -161,10 +172,10 @@ class Meter:
         for record in records:
             self._book(self._key(f"{strategy}.memory{self._later}"), record)
 
-    def book_tool(self, tool: str, usd: Decimal, what: str) -> None:
-        """Book money that a tool reports."""
+    def book_tool(self, tool: str, usd: Decimal, what: str, *, again: bool = False) -> None:
+        """Book money that a tool reports, or has reported in an earlier run of the Tern."""
         record = UsageRecord(caller=tool, model=what, purpose="tool", usd=usd, source="tool")
-        self._book(self._key(f"{tool}.cost"), record)
+        self._book(self._key(f"{tool}.cost"), record, again=again)
 
     def step(self, node: str) -> None:
         """Count one node. Raises LimitExceededError."""
@@ -209,17 +220,35 @@ class Meter:
         if self._run is not None:
             found.append(("run", self._run, _NO_SPEND))
         if self._day is not None:
-            found.append(("day", self._day, self._before))
+            found.append(("day", self._day, self._before_it()))
         return found
 
-    def _book(self, key: str, record: UsageRecord) -> None:
+    def _before_it(self) -> DaySpend:
+        """What was spent before the Tern; what it had booked itself is counted with it."""
+        again, before = self._again, self._before
+        if not again.model_calls and not again.usd:
+            return before
+        return replace(
+            before,
+            model_calls=before.model_calls - again.model_calls,
+            tokens=before.tokens - again.tokens,
+            micro_usd=before.micro_usd - int(again.usd * _MICRO),
+        )
+
+    def _book(self, key: str, record: UsageRecord, *, again: bool = False) -> None:
         self.booked.append(BookedUsage(step_key=key, record=record))
-        self._tally.tokens += record.input_tokens + record.output_tokens
-        if record.usd is not None:
-            self._tally.usd += record.usd
-        elif record.model not in self._unknown:
+        self._count(self._tally, record)
+        if again:
+            self._count(self._again, record)
+        if record.usd is None and record.model not in self._unknown:
             self._unknown += (record.model,)
             self.warn(f"the price of model {record.model!r} is unknown; spend is not known (set ModelSpec(price=))")
+
+    @staticmethod
+    def _count(tally: _Tally, record: UsageRecord) -> None:
+        tally.tokens += record.input_tokens + record.output_tokens
+        if record.usd is not None:
+            tally.usd += record.usd
 
     def _key(self, stem: str) -> str:
         count = self._keys.get(stem, 0) + 1

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from agboss.app import AgentRuntime, App
 from agboss.errors import AgbossError, InvalidInputError
-from agboss.server import agents, health, memory, spending, terns, threads
+from agboss.server import agents, health, memory, pauses, spending, terns, threads
 from agboss.server.doors import ag_ui, openai, vercel
 from agboss.server.endpoint import Call, Endpoint, Service
 from agboss.server.guard import Guard
@@ -31,6 +31,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *health.ENDPOINTS,
     *threads.ENDPOINTS,
     *terns.ENDPOINTS,
+    *pauses.ENDPOINTS,
     *memory.ENDPOINTS,
     *agents.ENDPOINTS,
     *spending.ENDPOINTS,

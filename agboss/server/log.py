@@ -8,10 +8,11 @@ from collections import deque
 from pydantic_core import to_json
 
 from agboss.errors import AgbossError
-from agboss.events import Answered, Ended, RunEvent, TernStarted, TextDelta
+from agboss.events import Answered, Ended, Paused, RunEvent, TernStarted, TextDelta
 from agboss.run import RunResult
 from agboss.server.problems import Problem, problem_of
 from agboss.server.wire import camel, camel_keys
+from agboss_memory.messages import TernStatus
 from agboss_memory.records import Record
 
 MOST_EVENTS = 5_000
@@ -83,6 +84,8 @@ class TernLog:
             self.tern = event.tern
         if isinstance(event, Answered):
             self.status = event.status
+        elif isinstance(event, Paused):
+            self.tern, self.status = event.tern, TernStatus.PAUSED
         self._add(event.type, event, self._answer(event))
 
     def fail(self, error: AgbossError) -> None:

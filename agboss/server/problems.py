@@ -22,6 +22,7 @@ from agboss.errors import (
     LimitExceededError,
     ModelError,
     OutputError,
+    PauseError,
     RouterError,
     StoreError,
     TernCancelledError,
@@ -43,6 +44,7 @@ _NOT_FOUND = frozenset(
         "memory.no-such-call",
         "memory.no-such-result",
         "memory.no-such-tern",
+        "pause.unknown",
         "server.no-definitions",
         "server.no-events",
     }
@@ -52,6 +54,7 @@ _STATUS: tuple[tuple[type[AgbossError], int], ...] = (
     (UnknownThreadError, 404),
     (ThreadBusyError, 409),
     (TernConflictError, 409),
+    (PauseError, 409),
     (TernCancelledError, 409),
     (LeaseLostError, 409),
     (LimitExceededError, 429),

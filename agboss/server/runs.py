@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from agboss.app import App
+from agboss.app import App, RunStream
 from agboss.errors import AgbossError, TernCancelledError
 from agboss.events import Failed
+from agboss.pauses import Decision
 from agboss.server.log import TernLog
 from agboss.server.metrics import Metrics
 from agboss.server.problems import ServerError, unexpected
@@ -37,12 +38,14 @@ class Order(Record, kw_only=True):
         timeout: Seconds, None = no bound.
         attachments: Files that come with the task.
         detached: Goes on when nobody listens any more.
+        decision: Go on with a paused Tern as is decided, instead of a new one.
+        pause_id: What is decided.
     """
 
     opening: Callable[[], AbstractAsyncContextManager[App]]
     workflow: str
-    input: Any
     thread: str
+    input: Any = None
     create: bool = False
     start: str | None = None
     owner: str | None = None
@@ -51,6 +54,8 @@ class Order(Record, kw_only=True):
     timeout: float | None = None
     attachments: tuple[Attachment, ...] = ()
     detached: bool = False
+    decision: Decision | None = None
+    pause_id: str | None = None
 
 
 class Runs:
@@ -144,7 +149,11 @@ class Runs:
                 self._ended.popitem(last=False)
 
 
-async def _follow(log: TernLog, order: Order, app: App) -> None:
+def _stream(order: Order, app: App) -> RunStream:
+    if order.decision is not None:
+        return app.stream_resume(
+            order.thread, order.decision, pause_id=order.pause_id, owner=order.owner, timeout=order.timeout
+        )
     keywords: dict[str, Any] = {
         "thread": order.thread,
         "create_thread": order.create,
@@ -154,12 +163,13 @@ async def _follow(log: TernLog, order: Order, app: App) -> None:
         "timeout": order.timeout,
         "attachments": order.attachments,
     }
-    run = (
-        app.stream(order.input, **keywords)
-        if order.start is None
-        else app.stream(app.start(order.start), order.input, **keywords)
-    )
-    async with run:
+    if order.start is None:
+        return app.stream(order.input, **keywords)
+    return app.stream(app.start(order.start), order.input, **keywords)
+
+
+async def _follow(log: TernLog, order: Order, app: App) -> None:
+    async with _stream(order, app) as run:
         log.admitted(run.thread, run.direct)
         async for event in run:
             if not isinstance(event, Failed):  # told from the error itself, which may hold too much

@@ -12,6 +12,7 @@ from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, replace
 from agboss_memory.stores.admissions import Claim
 from agboss_memory.stores.contract import Admission, Admitted, Store, Window
+from agboss_memory.stores.pauses import Resumption
 
 POLL = 0.25
 """Seconds after which a thread that another process holds is asked for again; within a process nobody polls."""
@@ -27,6 +28,7 @@ class AdmitRequest(Record, kw_only=True):
         held: What was held of the thread when the admission's ``known`` was set.
         wait: Seconds to wait for a thread that another process holds; 0 = not at all.
         claim: Go on with this Tern, which nobody runs, instead.
+        resumption: Go on with this paused Tern instead.
         clock: Monotonic seconds.
     """
 
@@ -36,6 +38,7 @@ class AdmitRequest(Record, kw_only=True):
     held: Held | None
     wait: float
     claim: Claim | None = None
+    resumption: Resumption | None = None
     clock: Callable[[], float] = time.monotonic
 
 
@@ -53,28 +56,35 @@ async def admit(request: AdmitRequest) -> AdmitResult:
         UnknownThreadError: No such thread, or one of another owner.
         TernConflictError: The idempotency key was used for something else.
         ThreadBusyError: Another process holds the thread for longer than ``wait``.
+        PauseError: The paused Tern was decided otherwise, or has ended.
     """
     if request.claim is not None:
         admitted = await request.store.claim(request.claim)
         if admitted.kind == "busy":
             raise _busy(request.admission.thread)
     else:
-        admitted = None if request.admission.ticket else await request.store.admit(request.admission)
+        asked = request.admission
+        waits = bool(asked.ticket) or request.resumption is not None
+        admitted = None if waits else await request.store.admit(asked)
         if admitted is None or admitted.kind == "busy":
             admitted = await _in_line(request, admitted)
     if admitted.kind == "repeat":
         return AdmitResult(admitted=admitted, window=Window())
+    if admitted.resumed:  # its window ends at its own number, which later Terns may have passed
+        request.windows.drop(admitted.thread)
+        return AdmitResult(admitted=admitted, window=admitted.window or Window())
     return AdmitResult(admitted=admitted, window=request.windows.after_admission(admitted, request.held))
 
 
 async def _in_line(request: AdmitRequest, admitted: Admitted | None) -> Admitted:
     """Ask until it is this Tern's turn; ``admitted`` is the store's first answer. Whoever gives up gives the ticket back."""
-    store, asked = request.store, request.admission
+    store = request.store
+    asked: Admission | Resumption = request.resumption or request.admission
     deadline = request.clock() + request.wait
     try:
         while True:
             if admitted is None:
-                admitted = await store.admit(asked)
+                admitted = await (store.admit(asked) if isinstance(asked, Admission) else store.resume(asked))
             if admitted.kind != "busy":
                 return admitted
             asked = replace(asked, ticket=admitted.ticket)
@@ -82,7 +92,8 @@ async def _in_line(request: AdmitRequest, admitted: Admitted | None) -> Admitted
             if left <= 0:
                 raise _busy(asked.thread)
             await store.wait(admitted.key, min(POLL, left))
-            asked, admitted = replace(asked, now=utc_now()), None
+            asked = replace(asked, now=utc_now())
+            admitted = None
     except BaseException:
         if asked.ticket:
             await asyncio.shield(store.leave(asked.ticket))

@@ -82,9 +82,11 @@ async def record(request: RecordRequest) -> Recorded:
     strategies = plan.updating if request.status in _HEARD else ()
     every = 0 if plan.compaction is None else plan.compaction.every
     blocks = plan_blocks(live.window.planned_to, live.number, every) if every else ()
-    said = live.messages
-    if plan.sharing:
-        said = [*said, *shared(live, request.status, request.answer, request.error)]
+    said: list[Message] = []
+    if request.status.finished:  # a paused Tern says nothing until it has ended
+        said = live.messages
+        if plan.sharing:
+            said = [*said, *shared(live, request.status, request.answer, request.error)]
     messages = closed(said)
     if plan.counting:
         counters = {name: plan.agents[name].counter() for name in plan.counting}
@@ -99,8 +101,8 @@ async def record(request: RecordRequest) -> Recorded:
             usage=tuple(live.meter.booked),  # booking is idempotent: a second try offers the same
             blocks=blocks,
             strategies=strategies,
-            steps=live.meter.steps,
-            tool_calls=live.meter.tool_calls,
+            steps=live.meter.steps if request.status.finished else 0,  # all of them count when it ends
+            tool_calls=live.meter.tool_calls if request.status.finished else 0,
         )
     )
     live.meter.take()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from agboss_memory.stores.jsonl import dump_thread, load_thread
     from agboss_memory.stores.lease import holder_alive, new_holder, release_holder
     from agboss_memory.stores.memory import MemoryStore
+    from agboss_memory.stores.pauses import Resumption
     from agboss_memory.stores.spending import SpendQuery, SpendRow
     from agboss_memory.stores.sqlite import SqliteStore
     from agboss_memory.stores.urls import open_store
@@ -105,6 +106,7 @@ else:
                 "release_holder",
             ),
             "agboss_memory.stores.memory": ("MemoryStore",),
+            "agboss_memory.stores.pauses": ("Resumption",),
             "agboss_memory.stores.spending": ("SpendQuery", "SpendRow"),
             "agboss_memory.stores.sqlite": ("SqliteStore",),
             "agboss_memory.stores.urls": ("open_store",),
@@ -134,6 +136,7 @@ __all__ = [
     "MessagePage",
     "PendingWork",
     "Resumable",
+    "Resumption",
     "SpendQuery",
     "SpendRow",
     "SqliteStore",

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agboss_memory.messages import Message, Summary
+from agboss_memory.messages import Message, Summary, TernStatus
 from agboss_memory.stores.copies import AgentSums, Finding, MessageCopy, ThreadCopy
 from agboss_memory.stores.files import FileStore
+from agboss_memory.stores.pauses import LASTING, PAUSE
 
 _RESTORE = "Restore the thread from a copy; what is there can be saved with: agboss threads export"
 _EDITED = "Somebody edited the records. Put the file back as it was exported."
 _REMAKE = "Export the thread, delete it, and import it again: sums and marks are made anew."
+_CANCEL = "Cancel what the thread waits for: agboss resume THREAD --cancel"
 _BRING = "Put it back from a backup of the store's files; until then models are told that it cannot be read."
 
 Findings = Iterator[Finding]
@@ -20,7 +22,7 @@ Findings = Iterator[Finding]
 
 def copy_findings(copy: ThreadCopy) -> Findings:
     """What cannot be in a thread, as far as its records tell."""
-    for part in (_terns, _usage, _messages, _summaries, _blocks, _work):
+    for part in (_terns, _steps, _usage, _messages, _summaries, _blocks, _work):
         yield from part(copy)
 
 
@@ -43,6 +45,18 @@ def _terns(copy: ThreadCopy) -> Findings:
         if item.idempotency_key is not None and item.idempotency_key in keys:
             yield finding(copy, "check.key-twice", f"the idempotency key of Tern {place} came before", _EDITED)
         keys |= {item.idempotency_key} if item.idempotency_key is not None else set()
+
+
+def _steps(copy: ThreadCopy) -> Findings:
+    for item in copy.terns:
+        number, kinds = item.tern.number, {step.kind for step in item.steps}
+        if item.tern.status.finished and kinds - LASTING:
+            left = sum(step.kind not in LASTING for step in item.steps)
+            yield finding(copy, "check.step-left", f"{left} steps of the finished Tern {number} are left", _EDITED)
+        if item.tern.status is TernStatus.PAUSED and PAUSE not in kinds:
+            yield finding(copy, "check.pause-lost", f"Tern {number} is paused and waits for nothing", _CANCEL)
+        if len({step.key for step in item.steps}) < len(item.steps):
+            yield finding(copy, "check.step-twice", f"Tern {number} has a step twice", _RESTORE)
 
 
 def _usage(copy: ThreadCopy) -> Findings:

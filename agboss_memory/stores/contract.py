@@ -35,6 +35,7 @@ from agboss_memory.stores.admissions import (
 )
 from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
+from agboss_memory.stores.pauses import Resumption
 from agboss_memory.stores.spending import SpendQuery, SpendRow
 from agboss_memory.stores.views import ViewRecord
 
@@ -70,7 +71,8 @@ class Commit(Record, kw_only=True):
         key: The thread's key from the admission.
         fence: The fence from the admission.
         tern: The finished (or paused) Tern; its ``usage`` is ignored in favour of ``usage``.
-        messages: What the agents said, in order; numbered by the store per agent.
+        messages: What the agents said, in order; numbered by the store per agent. A paused Tern brings none: they come
+            with its final transaction.
         usage: Booked calls; a step key that is already booked is not booked again.
         blocks: Blocks that this Tern made complete or began; stored as ``due`` when all their Terns are finished,
             else as ``open``.
@@ -296,6 +298,23 @@ class Store(Protocol):
         """
         ...
 
+    async def paused(self, key: int) -> tuple[Resumable, ...]:
+        """Terns of a thread that wait for a decision, or went on after one and have not ended; by number."""
+        ...
+
+    async def resume(self, request: Resumption) -> Admitted:
+        """Go on with a paused Tern and keep the decision, in one transaction.
+
+        Returns:
+            ``admitted`` with ``resumed``; ``busy`` while another Tern holds the thread or has waited longer; ``repeat``
+            when the decision is known and there is nothing to do, with the Tern as it stands.
+
+        Raises:
+            PauseError: It was decided otherwise (``pause.decided``), or the Tern has ended (``pause.closed``).
+            ThreadDeletedError: The thread is gone.
+        """
+        ...
+
     async def write_step(self, request: StepWrite) -> None:
         """Keep a finished step; one whose key is there already is left as it is.
 
@@ -304,7 +323,7 @@ class Store(Protocol):
         ...
 
     async def steps(self, key: int, number: int) -> tuple[Step, ...]:
-        """Steps of a Tern that has not ended, in the order in which they were written."""
+        """Steps of a Tern, in the order in which they were written; of one that has ended, questions and answers."""
         ...
 
     async def write_views(self, key: int, views: tuple[ViewRecord, ...]) -> None:
@@ -401,7 +420,10 @@ class Store(Protocol):
         ...
 
     async def copy(self, ref: ThreadRef) -> ThreadCopy:
-        """A whole thread as of one moment, without a Tern that is running. Raises UnknownThreadError, ThreadOwnerError."""
+        """A whole thread as of one moment, without a Tern that is running; one that paused before stands as paused.
+
+        Raises UnknownThreadError, ThreadOwnerError.
+        """
         ...
 
     async def restore(self, copy: ThreadCopy) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from agboss_memory.messages import Block, Message, Summary, Tern
 from agboss_memory.records import Record
-from agboss_memory.stores.admissions import BookedUsage, PendingWork
+from agboss_memory.stores.admissions import BookedUsage, PendingWork, Step
 
 
 class TernCopy(Record, kw_only=True):
@@ -16,11 +16,13 @@ class TernCopy(Record, kw_only=True):
         tern: The Tern; its ``usage`` is empty in favour of ``usage``.
         usage: What was booked for it, in the order of booking.
         idempotency_key: The key it was admitted with, or None.
+        steps: The journal of a paused Tern; of a finished one, what it was asked and answered.
     """
 
     tern: Tern
     usage: tuple[BookedUsage, ...] = ()
     idempotency_key: str | None = None
+    steps: tuple[Step, ...] = ()
 
 
 class MessageCopy(Record, kw_only=True):
@@ -45,7 +47,7 @@ class SummaryCopy(Record, kw_only=True):
 
 
 class ThreadCopy(Record, kw_only=True):
-    """A thread without its lease, tickets and steps.
+    """A thread without its lease and tickets.
 
     Attributes:
         workflow: The workflow it belongs to.

@@ -5,11 +5,9 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from agboss_memory.contract import Conversation
-from agboss_memory.messages import EPOCH, Block, Message, Summary, Tern, as_utc
+from agboss_memory.messages import EPOCH, Block, Summary, TernStatus, as_utc
 from agboss_memory.records import replace
 from agboss_memory.stores.bell import Bell
 from agboss_memory.stores.checks import copy_findings, file_findings, sum_findings
@@ -25,12 +23,9 @@ from agboss_memory.stores.contract import (
     Finding,
     Interruption,
     MemoryOutcome,
-    MessagePage,
     Resumable,
-    Step,
     StepWrite,
     SummaryWrite,
-    TernPage,
     ThreadCopy,
     ThreadInfo,
     ThreadRef,
@@ -40,8 +35,11 @@ from agboss_memory.stores.contract import (
 from agboss_memory.stores.files import FileStore, MemoryFiles
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.memory_ledger import MemoryLedger
-from agboss_memory.stores.memory_thread import MemoryThread, ended
+from agboss_memory.stores.memory_reads import MemoryReads
+from agboss_memory.stores.memory_terns import ended
+from agboss_memory.stores.memory_thread import MemoryThread
 from agboss_memory.stores.memory_tickets import Tickets
+from agboss_memory.stores.pauses import Resumption, fresh_answers, goes_on
 from agboss_memory.stores.refusals import (
     deleted_thread,
     existing_key,
@@ -54,7 +52,6 @@ from agboss_memory.stores.refusals import (
     unknown_thread,
 )
 from agboss_memory.stores.spending import known_spend
-from agboss_memory.stores.views import MemoryViews
 
 
 def _info(thread: MemoryThread) -> ThreadInfo:
@@ -70,7 +67,7 @@ def _info(thread: MemoryThread) -> ThreadInfo:
     )
 
 
-class MemoryStore(MemoryLedger, MemoryViews):
+class MemoryStore(MemoryLedger, MemoryReads):
     """Keeps threads in dictionaries. Closing it keeps them; they end with the object."""
 
     def __init__(self, url: str = "memory://") -> None:
@@ -78,7 +75,6 @@ class MemoryStore(MemoryLedger, MemoryViews):
         self.url = url
         self._next_key = 1
         self._threads: dict[tuple[str, str], MemoryThread] = {}
-        self._by_key: dict[int, MemoryThread] = {}
         self._idempotent: dict[tuple[str | None, str], tuple[MemoryThread, int]] = {}
         self._running: dict[int, MemoryThread] = {}
         self._tickets = Tickets()
@@ -120,7 +116,7 @@ class MemoryStore(MemoryLedger, MemoryViews):
             thread.idempotency_keys[number] = request.idempotency_key
         return self._leave_with(request, self._take(thread, request, now, number, closed))
 
-    def _busy(self, request: Admission, thread: MemoryThread) -> Admitted:
+    def _busy(self, request: Admission | Resumption, thread: MemoryThread) -> Admitted:
         """Somebody else's turn. A caller that waits keeps its place, or gets the last one."""
         ticket = request.ticket
         if not self._tickets.stands(thread.workflow, thread.id, ticket):
@@ -134,7 +130,7 @@ class MemoryStore(MemoryLedger, MemoryViews):
             ticket = self._tickets.take(waiting) if request.queue else 0
         return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running, ticket=ticket)
 
-    def _leave_with(self, request: Admission, admitted: Admitted) -> Admitted:
+    def _leave_with(self, request: Admission | Resumption, admitted: Admitted) -> Admitted:
         if admitted.kind != "busy":
             self._tickets.give_back(request.ticket)
         return admitted
@@ -171,18 +167,19 @@ class MemoryStore(MemoryLedger, MemoryViews):
     def _take(
         self,
         thread: MemoryThread,
-        request: Admission | Claim,
+        request: Admission | Claim | Resumption,
         now: datetime,
         number: int,
         closed: tuple[int, ...],
         *,
         resumed: bool = False,
+        paused: bool = False,
     ) -> Admitted:
         known = thread.version
         fresh = thread.holder != request.holder or resumed or bool(closed)
         thread.fence += fresh
         thread.version += 1
-        thread.resumes = thread.resumes + 1 if resumed else 0
+        thread.resumes = thread.resumes + 1 if resumed and not paused else 0
         thread.stop = 0
         thread.holder = request.holder
         thread.lease_until = now + timedelta(seconds=request.lease_seconds)
@@ -196,12 +193,30 @@ class MemoryStore(MemoryLedger, MemoryViews):
             number=number,
             fence=thread.fence,
             version=thread.version,
-            window=None if held else thread.window(request.window),
+            window=None if held else thread.window(request.window, number),
             resumed=resumed,
             closed=closed,
             pending=thread.pending(),
             resumes=thread.resumes,
         )
+
+    async def resume(self, request: Resumption) -> Admitted:
+        """See ``Store.resume``."""
+        thread, now, number = self._existing(request.key), as_utc(request.now), request.number
+        tern, kept = thread.tern(number), thread.steps.get(number, {})
+        paused = tern.status is TernStatus.PAUSED
+        fresh = fresh_answers(request, kept.values(), finished=tern.status.finished)
+        if tern.status.finished or (paused and not goes_on(request, tuple(kept.values()), fresh)):
+            answer = Admitted(kind="repeat", thread=thread.id, key=thread.key, number=number, tern=tern)
+            return self._leave_with(request, answer)
+        if thread.running and lease_holds(thread.holder, thread.lease_until, now, request.holder):
+            return self._busy(request, thread)
+        ahead = self._tickets.first(thread.workflow, thread.id, now)
+        if paused and ahead and ahead != request.ticket:
+            return self._busy(request, thread)
+        closed = (thread.interrupt(now),) if thread.running not in (0, number) else ()
+        thread.reopen(number, fresh)
+        return self._leave_with(request, self._take(thread, request, now, number, closed, resumed=True, paused=paused))
 
     async def commit(self, request: Commit) -> Committed:
         """See ``Store.commit``."""
@@ -222,7 +237,7 @@ class MemoryStore(MemoryLedger, MemoryViews):
         thread.version += 1
         thread.updated_at = as_utc(request.now)
         self._bell.ring(thread.key)
-        return Committed(version=thread.version, due=thread.due())
+        return Committed(version=thread.version, due=thread.blocks.due())
 
     @staticmethod
     def _held(thread: MemoryThread, fence: int, number: int) -> Admission:
@@ -276,7 +291,7 @@ class MemoryStore(MemoryLedger, MemoryViews):
             and thread.workflow == workflow
             and not lease_holds(thread.holder, thread.lease_until, now, "")
         ]
-        return tuple(thread.resumable() for thread in orphaned[: max(limit, 0)])
+        return tuple(thread.resumable(thread.running) for thread in orphaned[: max(limit, 0)])
 
     async def claim(self, request: Claim) -> Admitted:
         """See ``Store.claim``."""
@@ -293,11 +308,6 @@ class MemoryStore(MemoryLedger, MemoryViews):
         if request.usage:
             self.spent(thread, request.now, thread.book(request.number, request.usage))
 
-    async def steps(self, key: int, number: int) -> tuple[Step, ...]:
-        """See ``Store.steps``."""
-        thread = self._by_key.get(key)
-        return tuple(thread.steps.get(number, {}).values()) if thread else ()
-
     async def write_summary(self, request: SummaryWrite) -> Summary:
         """See ``Store.write_summary``."""
         thread = self._existing(request.key)
@@ -311,10 +321,10 @@ class MemoryStore(MemoryLedger, MemoryViews):
 
     @staticmethod
     def _block_done(thread: MemoryThread, summary: Summary, *, tried: bool) -> bool:
-        old = thread.blocks.get(summary.last) or Block(first=summary.first, last=summary.last)
+        old = thread.blocks.by_last.get(summary.last) or Block(first=summary.first, last=summary.last)
         if old.first != summary.first or (old.state == "done" and not tried):
             return False
-        thread.put_block(replace(old, state="done", attempts=old.attempts + tried, error=""))
+        thread.blocks.put(replace(old, state="done", attempts=old.attempts + tried, error=""))
         return True
 
     async def settle(self, request: MemoryOutcome) -> None:
@@ -325,7 +335,7 @@ class MemoryStore(MemoryLedger, MemoryViews):
         if request.usage:
             self.spent(thread, request.now, thread.book(request.tern, request.usage))
         if request.block is not None:
-            thread.put_block(request.block)
+            thread.blocks.put(request.block)
             thread.version += 1
 
     async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
@@ -350,28 +360,6 @@ class MemoryStore(MemoryLedger, MemoryViews):
             mine = [thread for thread in mine if thread.key < last.key]
         return tuple(_info(thread) for thread in mine[::-1][: max(limit, 0)])
 
-    async def terns(self, key: int, page: TernPage) -> tuple[Tern, ...]:
-        """See ``Store.terns``."""
-        thread = self._by_key.get(key)
-        if thread is None or page.limit <= 0:
-            return ()
-        before = thread.last + 1 if page.before is None else min(page.before, thread.last + 1)
-        numbers = range(max(page.after, 0) + 1, before)
-        numbers = numbers[-page.limit :] if page.newest else numbers[: page.limit]
-        return tuple(thread.tern(number) for number in numbers)
-
-    async def messages(self, key: int, page: MessagePage) -> tuple[Message, ...]:
-        """See ``Store.messages``."""
-        thread = self._by_key.get(key)
-        if thread is None or page.limit <= 0:
-            return ()
-        numbers = thread.message_numbers(page.agent, page.tern)
-        if isinstance(numbers, range):
-            numbers = numbers if page.before is None else numbers[: max(page.before - 1, 0)]
-            return tuple(thread.message(page.agent or "", number) for number in numbers[-page.limit :])
-        places = [place for place in numbers if page.before is None or place[1] < page.before]
-        return tuple(thread.message(agent, number) for agent, number in places[-page.limit :])
-
     async def append(self, request: Append) -> Appended:
         """See ``Store.append``."""
         thread = self._threads.get((request.workflow, request.thread))
@@ -385,59 +373,6 @@ class MemoryStore(MemoryLedger, MemoryViews):
             thread.updated_at = as_utc(request.now)
         last = len(thread.message_numbers(request.agent, None))
         return Appended(key=thread.key, first=last - len(request.messages) + 1, last=last)
-
-    async def conversation(self, key: int, agent: str, limit: int) -> Conversation:
-        """See ``Store.conversation``."""
-        thread = self._by_key.get(key)
-        if thread is None:
-            return Conversation()
-        numbers = thread.message_numbers(agent, None)
-        live_tokens, uncounted = thread.sums(agent)
-        return Conversation(
-            messages=await self.messages(key, MessagePage(agent=agent, limit=limit)),
-            summaries=await self.summaries(key, agent) if agent else (),
-            last=len(numbers),
-            live_tokens=live_tokens,
-            uncounted=uncounted,
-        )
-
-    async def message(self, key: int, agent: str, number: int) -> Message | None:
-        """See ``Store.message``."""
-        thread = self._by_key.get(key)
-        known = thread is not None and 0 < number <= len(thread.message_numbers(agent, None))
-        return thread.message(agent, number) if thread and known else None
-
-    async def write_counts(self, key: int, agent: str, counts: Mapping[int, int], tokenizer: str) -> None:
-        """See ``Store.write_counts``."""
-        if thread := self._by_key.get(key):
-            thread.write_counts(agent, counts, tokenizer)
-
-    async def compress_result(self, key: int, agent: str, number: int, stub: str, tokens: int) -> bool:
-        """See ``Store.compress_result``."""
-        thread = self._by_key.get(key)
-        return thread is not None and thread.compress(agent, number, stub, tokens)
-
-    async def summaries(
-        self,
-        key: int,
-        agent: str = "",
-        all_states: bool = False,
-        *,
-        before: int | None = None,
-        limit: int | None = None,
-    ) -> tuple[Summary, ...]:
-        """See ``Store.summaries``."""
-        thread = self._by_key.get(key)
-        found = thread.summaries() if thread else ()
-        mine = [s for s in found if s.agent == agent and (all_states or s.state == "active")]
-        mine = sorted([s for s in mine if before is None or s.first < before], key=lambda s: (s.first, s.last, s.id))
-        return tuple(mine[-limit:] if limit else mine if limit is None else ())
-
-    async def blocks(self, key: int, states: Sequence[str], limit: int) -> tuple[Block, ...]:
-        """See ``Store.blocks``."""
-        thread = self._by_key.get(key)
-        found = sorted(thread.blocks.items()) if thread else []
-        return tuple(block for _, block in found if block.state in states)[: max(limit, 0)]
 
     async def retire(self, key: int, summary: int, now: datetime) -> Summary | None:
         """See ``Store.retire``."""

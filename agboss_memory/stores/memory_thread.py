@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from agboss_memory.messages import Block, Message, Summary, Tern, TernStatus, UsageRecord, as_utc
 from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     Admission,
     BookedUsage,
-    Commit,
     PendingWork,
     Resumable,
     Step,
@@ -19,54 +18,16 @@ from agboss_memory.stores.contract import (
     WindowSpec,
 )
 from agboss_memory.stores.copies import AgentSums, MessageCopy, SummaryCopy, TernCopy, ThreadCopy
+from agboss_memory.stores.memory_blocks import MemoryBlocks
+from agboss_memory.stores.memory_terns import admitted_as, begun
+from agboss_memory.stores.pauses import PAUSE, lasting
 from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
 from agboss_memory.stores.spending import Sums
 from agboss_memory.stores.text import encode_text
 
 
-def begun(number: int, request: Admission) -> Tern:
-    """The Tern as it stands right after its admission."""
-    return Tern(
-        number=number,
-        task=request.task,
-        status=TernStatus.RUNNING,
-        start=request.start,
-        version=request.version,
-        config_hash=request.config_hash,
-        started_at=as_utc(request.now),
-        metadata=request.metadata,
-        attachments=request.attachments,
-    )
-
-
-def ended(request: Admission, commit: Commit) -> Tern:
-    """The Tern to keep: what was admitted stays, the rest comes from the commit."""
-    tern = commit.tern
-    finished_at = tern.finished_at
-    if not tern.status.finished:
-        finished_at = None
-    elif finished_at is None:
-        finished_at = as_utc(commit.now)
-    elif finished_at.tzinfo is not UTC:
-        finished_at = as_utc(finished_at)
-    admitted = (request.task, request.start, request.version, request.config_hash, request.now, request.attachments)
-    given = (tern.task, tern.start, tern.version, tern.config_hash, tern.started_at, tern.attachments)
-    metadata = request.metadata if tern.metadata is None else tern.metadata
-    unchanged = finished_at is tern.finished_at and metadata is tern.metadata and not tern.usage
-    if unchanged and admitted == given and tern.started_at.tzinfo is UTC:
-        return tern
-    return replace(
-        tern,
-        task=request.task,
-        start=request.start,
-        version=request.version,
-        config_hash=request.config_hash,
-        started_at=as_utc(request.now),
-        finished_at=finished_at,
-        metadata=metadata,
-        attachments=request.attachments,
-        usage=(),
-    )
+def _number(tern: Tern) -> int:
+    return tern.number
 
 
 def _rendered(message: Message) -> int:
@@ -83,10 +44,8 @@ class MemoryThread:
     """The records of one thread. Every method is one step without an await."""
 
     __slots__ = (
-        "_block_ends",
         "_by_tern",
         "_conversations",
-        "_due",
         "_finished",
         "_lineage",
         "_log",
@@ -124,10 +83,8 @@ class MemoryThread:
         self.version = self.fence = self.running = self.stop = self.resumes = self.imported = 0
         self.holder = ""
         self.idempotency_keys: dict[int, str] = {}
-        self.steps: dict[int, dict[str, Step]] = {}  # of Terns that have not ended
-        self.blocks: dict[int, Block] = {}
-        self._block_ends: list[int] = []
-        self._due: list[int] = []
+        self.steps: dict[int, dict[str, Step]] = {}
+        self.blocks = MemoryBlocks()
         self._log: list[Tern | Admission] = []
         self._finished: list[Tern] = []
         self._usage: dict[int, tuple[BookedUsage, ...]] = {}
@@ -156,7 +113,24 @@ class MemoryThread:
     def request_of(self, number: int) -> Admission | None:
         """The admission of a running Tern, None when it ended."""
         entry = self._log[number - 1]
-        return entry if isinstance(entry, Admission) else None
+        if isinstance(entry, Admission):
+            return entry
+        return admitted_as(entry, self.workflow, self.id, self.owner) if entry.status is TernStatus.RUNNING else None
+
+    def reopen(self, number: int, steps: Iterable[Step]) -> None:
+        """A Tern that paused goes on, with the answers that it has now."""
+        self._log[number - 1] = replace(self.tern(number, usage=False), status=TernStatus.RUNNING)
+        self.running = number
+        self.steps.setdefault(number, {}).update({step.key: step for step in steps})
+
+    def paused(self) -> Iterator[int]:
+        """Numbers of Terns that wait for a decision, or went on after one and have not ended."""
+        for number in sorted(self.steps):
+            if not self.tern(number, usage=False).status.finished and self._asked(number):
+                yield number
+
+    def _asked(self, number: int) -> bool:
+        return any(step.kind == PAUSE for step in self.steps.get(number, {}).values())
 
     def tern(self, number: int, *, usage: bool = True) -> Tern:
         """One Tern of any status."""
@@ -170,8 +144,13 @@ class MemoryThread:
         self._log[tern.number - 1] = tern
         self.running = 0
         if tern.status.finished:
-            self.steps.pop(tern.number, None)
-            self._finished.append(tern)
+            kept = lasting(self.steps.pop(tern.number, {}))
+            if kept:
+                self.steps[tern.number] = kept
+            if self._finished and self._finished[-1].number > tern.number:  # it paused, and others ended meanwhile
+                insort(self._finished, tern, key=_number)
+            else:
+                self._finished.append(tern)
             self._open_to_due(tern.number)
 
     def interrupt(self, now: datetime) -> int:
@@ -187,15 +166,15 @@ class MemoryThread:
         self.end(closed)
         return number
 
-    def resumable(self) -> Resumable:
-        """The running Tern as one that nobody runs."""
+    def resumable(self, number: int) -> Resumable:
+        """A Tern that somebody may go on with."""
         return Resumable(
             key=self.key,
             thread=self.id,
             owner=self.owner,
-            tern=self.tern(self.running, usage=False),
-            idempotency_key=self.idempotency_keys.get(self.running),
-            resumes=self.resumes,
+            tern=self.tern(number, usage=False),
+            idempotency_key=self.idempotency_keys.get(number),
+            resumes=self.resumes if number == self.running else 0,
         )
 
     def book(self, number: int, usage: Iterable[BookedUsage]) -> list[UsageRecord]:
@@ -288,25 +267,11 @@ class MemoryThread:
 
     # Blocks
 
-    def put_block(self, block: Block) -> None:
-        """Add or replace a block."""
-        if block.last not in self.blocks:
-            insort(self._block_ends, block.last)
-        self.blocks[block.last] = block
-        if block.state == "due" and block.last not in self._due:
-            insort(self._due, block.last)
-        elif block.state != "due" and block.last in self._due:
-            self._due.remove(block.last)
-
     def plan(self, blocks: Iterable[Block]) -> None:
         """Add blocks that are not there yet, due when all their Terns are finished."""
         for block in blocks:
-            if block.last not in self.blocks:
-                self.put_block(replace(block, state="due" if self._complete(block) else "open"))
-
-    def due(self) -> tuple[Block, ...]:
-        """Blocks that are due, oldest first."""
-        return tuple(self.blocks[last] for last in self._due)
+            if block.last not in self.blocks.by_last:
+                self.blocks.put(replace(block, state="due" if self._complete(block) else "open"))
 
     def _complete(self, block: Block) -> bool:
         if block.last > len(self._log):
@@ -315,12 +280,9 @@ class MemoryThread:
         return all(isinstance(entry, Tern) and entry.status.finished for entry in entries)
 
     def _open_to_due(self, number: int) -> None:
-        for last in reversed(self._block_ends):
-            if last < number:
-                break
-            block = self.blocks[last]
-            if block.state == "open" and block.first <= number and self._complete(block):
-                self.put_block(replace(block, state="due"))
+        for block in self.blocks.open_around(number):
+            if self._complete(block):
+                self.blocks.put(replace(block, state="due"))
 
     # Summaries
 
@@ -362,9 +324,8 @@ class MemoryThread:
             return None
         retired = replace(self._summaries[number - 1], state="retired")
         self._change_summary(number - 1, retired)
-        block = self.blocks.get(retired.last)
-        if retired.kind == "turns" and retired.agent == "" and block is not None and block.first == retired.first:
-            self.put_block(replace(block, state="retired"))
+        if retired.kind == "turns" and retired.agent == "":
+            self.blocks.retire(retired.first, retired.last)
         if retired.agent and retired.agent in self._sums:
             self._sums[retired.agent][0] += self._live_in_range(retired.agent, retired.first, retired.last)
         return retired
@@ -396,34 +357,22 @@ class MemoryThread:
             return ()
         return tuple(PendingWork(tern=t, strategy=s, attempts=n) for (t, s), n in sorted(self._work.items()))
 
-    def window(self, spec: WindowSpec) -> Window:
-        """The newest part; costs as much as it returns, however long the thread is."""
-        terns = tuple(self._finished[-spec.terns :]) if spec.terns > 0 else ()
-        latest = self._turn_summaries[-spec.summaries :] if spec.summaries > 0 else []
-        ends = self._ends_touching(terns[0].number, terns[-1].number) if terns else []
-        if self._due:
-            ends = sorted({*ends, *self._due})
-        return Window(
-            terns=terns,
-            summaries=tuple(self._summaries[number - 1] for _, _, number in latest),
-            blocks=tuple(self.blocks[last] for last in ends),
-            planned_to=self._block_ends[-1] if self._block_ends else 0,
-        )
-
-    def _ends_touching(self, first: int, last: int) -> list[int]:
-        ends: list[int] = []
-        for end in reversed(self._block_ends):
-            if end < first:
-                break
-            if self.blocks[end].first <= last:
-                ends.append(end)
-        return ends[::-1]
+    def window(self, spec: WindowSpec, before: int | None = None) -> Window:
+        """The newest part, below a Tern; costs as much as it returns, however long the thread is."""
+        finished, latest = self._finished, self._turn_summaries
+        if before is not None and before < len(self._log):  # a Tern that paused goes on after later ones
+            finished = finished[: bisect_left(finished, before, key=_number)]
+            latest = [place for place in latest if place[1] < before]
+        terns = tuple(finished[-spec.terns :]) if spec.terns > 0 else ()
+        summaries = latest[-spec.summaries :] if spec.summaries > 0 else []
+        shown = Window(terns=terns, summaries=tuple(self._summaries[number - 1] for _, _, number in summaries))
+        return self.blocks.shown(shown)
 
     # Copies
 
     def copy(self) -> ThreadCopy:
-        """All of it, without a running Tern, lease and steps."""
-        ended = range(1, self.last + (not self.running))
+        """All of it, without lease and a running Tern; one that paused before stands as paused."""
+        kept = range(1, self.last + (not self.running or self.running < self.last or self._asked(self.running)))
         return ThreadCopy(
             workflow=self.workflow,
             thread=self.id,
@@ -432,21 +381,26 @@ class MemoryThread:
             updated_at=self.updated_at,
             terns=tuple(
                 TernCopy(
-                    tern=self.tern(number, usage=False),
+                    tern=self._copied(number),
                     usage=self._booked(number),
                     idempotency_key=self.idempotency_keys.get(number),
+                    steps=tuple(self.steps.get(number, {}).values()),
                 )
-                for number in ended
+                for number in kept
             ),
             messages=tuple(self._messages()),
             summaries=tuple(
                 SummaryCopy(summary=summary, tern=tern, superseded_by=successor)
                 for summary, (tern, successor) in zip(self._summaries, self._lineage, strict=True)
             ),
-            blocks=tuple(block for _, block in sorted(self.blocks.items())),
+            blocks=tuple(block for _, block in sorted(self.blocks.by_last.items())),
             work=self.pending(),
             unbound=self._booked(0),
         )
+
+    def _copied(self, number: int) -> Tern:
+        tern = self.tern(number, usage=False)
+        return replace(tern, status=TernStatus.PAUSED) if tern.status is TernStatus.RUNNING else tern
 
     def _booked(self, number: int) -> tuple[BookedUsage, ...]:
         return self._usage.get(number, ())
@@ -474,6 +428,8 @@ class MemoryThread:
             self.book(tern.number, item.usage)
             if item.idempotency_key is not None:
                 self.idempotency_keys[tern.number] = item.idempotency_key
+            if item.steps:
+                self.steps[tern.number] = {step.key: step for step in item.steps}
         self.book(0, copy.unbound)
         self._restore_messages(copy.messages)
         for item in copy.summaries:
@@ -484,7 +440,7 @@ class MemoryThread:
         for agent, said in self._conversations.items():
             self._sums[agent][0] = self._live_in_range(agent, 1, len(said))
         for block in copy.blocks:
-            self.put_block(block)
+            self.blocks.put(block)
         self._work = {(item.tern, item.strategy): item.attempts for item in copy.work}
         self.updated_at, self.imported = copy.updated_at, len(copy.terns)
         self.version = 1

@@ -15,6 +15,7 @@ from agboss_memory.stores.files import FileWrite
 from agboss_memory.stores.jsonl import dump_thread, load_thread
 from agboss_memory.testing.store_attachments import CAT, NOTE, tern_with
 from agboss_memory.testing.store_conversations import appended, counted, live, summarised
+from agboss_memory.testing.store_recovery import keep, question, step
 from agboss_memory.testing.store_requests import (
     DAY,
     NOW,
@@ -60,6 +61,7 @@ async def eventful(store: Store, thread: str = "t") -> int:
     await store.settle(MemoryOutcome(key=admitted.key, tern=2, now=NOW, work=work, usage=(booked("late"),)))
     await store.settle(MemoryOutcome(key=admitted.key, tern=0, now=NOW, usage=(booked("outside"),)))
     paused = await store.admit(admission("wait", thread=thread, owner="me", idempotency_key=HARD))
+    await keep(store, paused, step(HARD, HARD), question())
     await store.commit(ending(paused, "", task="wait", status=TernStatus.PAUSED, blocks=pair(3, 4)))
     await store.admit(admission("running", thread=thread, owner="me"))
     return first.key
@@ -192,7 +194,11 @@ def broken(good: ThreadCopy) -> list[tuple[ThreadCopy, str]]:
     keyed = tuple(replace(item, idempotency_key="k") for item in good.terns)
     stray = replace(message, message=replace(message.message, tern=9))
     block = pair(1, 2)[0]
+    waits = replace(tern, tern=replace(tern.tern, status=TernStatus.PAUSED, finished_at=None))
     return [
+        (replace(good, terns=(waits, good.terns[1])), "check.pause-lost"),
+        (replace(good, terns=(replace(tern, steps=(step(),)), good.terns[1])), "check.step-left"),
+        (replace(good, terns=(replace(tern, steps=(question(), question())), good.terns[1])), "check.step-twice"),
         (replace(good, terns=good.terns[1:]), "check.tern-gap"),
         (replace(good, terns=(running, good.terns[1])), "check.tern-running"),
         (

@@ -31,6 +31,11 @@ def step(key: str = "desk.tool.1", outcome: str = '{"ok":1}') -> Step:
     return Step(key=key, kind="tool", input_hash="abc", outcome=outcome)
 
 
+def question(key: str = "desk.pause.1") -> Step:
+    """Something that a Tern asks."""
+    return Step(key=key, kind="pause", input_hash="", outcome='{"id":"1"}')
+
+
 async def keep(store: Store, admitted: Admitted, *steps: Step) -> None:
     """Write steps of an admitted Tern."""
     for item in steps:
@@ -76,10 +81,11 @@ class Recovery(StoreSuite):
     async def test_the_final_transaction_forgets_the_steps(self, tmp_path: Path, status: TernStatus) -> None:
         async with self.opened(tmp_path) as store:
             admitted = await store.admit(admission())
-            await keep(store, admitted, step())
+            await keep(store, admitted, step(), question())
             await store.commit(ending(admitted, status=status))
             left = await store.steps(admitted.key, 1)
-            assert left == ((step(),) if status is TernStatus.PAUSED else ())
+            assert left == ((step(), question()) if status is TernStatus.PAUSED else (question(),))
+            assert await store.check() == ()
 
     async def test_a_tern_closed_by_another_leaves_no_steps(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

@@ -21,6 +21,7 @@ from agboss_memory.testing.store_commits import Commits
 from agboss_memory.testing.store_conversations import Conversations
 from agboss_memory.testing.store_copies import Copies
 from agboss_memory.testing.store_memory_work import MemoryWork
+from agboss_memory.testing.store_pauses import Pauses
 from agboss_memory.testing.store_recovery import Recovery
 from agboss_memory.testing.store_spending import Spending
 from agboss_memory.testing.store_threads import Threads
@@ -36,6 +37,7 @@ class StoreConformance(
     Conversations,
     Copies,
     MemoryWork,
+    Pauses,
     Recovery,
     Spending,
     Threads,

@@ -11,6 +11,8 @@ from agboss import (
     AssemblyError,
     Attachment,
     CompactionReport,
+    Decision,
+    Pause,
     RunResult,
     Summary,
     Tern,
@@ -49,6 +51,8 @@ async def run() -> None:
         assert_type(picture, Attachment)
         result = await app.execute("Hello", idempotency_key="1", attachments=[picture])
         fields(result)
+        assert_type(await app.resume(result.thread, Decision(approved=False, reason="no")), RunResult)
+        assert_type(await app.threads.pauses(result.thread), tuple[Pause, ...])
         thread = await app.threads.get(result.thread)
         assert_type(thread, Thread)
         assert_type(thread.terns, tuple[Tern, ...])
@@ -84,7 +88,8 @@ def fields(result: RunResult) -> None:
     assert_type(result.spend, Decimal | None)
     assert_type(result.memory, str | None)
     assert_type(result.compaction, CompactionReport | None)
-    assert_type(result.pause, Any)
+    assert_type(result.pause, Pause | None)
+    assert_type(result.pauses, tuple[Pause, ...])
     assert_type(result.warnings, tuple[str, ...])
     result.answer = ""  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from starlette.responses import JSONResponse, Response
 
 from agboss.errors import AgbossError
+from agboss.events import Paused
 from agboss.run import RunResult
 from agboss.server.doors.asking import begin, question
 from agboss.server.endpoint import Call, Endpoint, Query
@@ -106,7 +107,10 @@ class _Chunks(EventStream):
         """See ``EventStream.piece``."""
         if isinstance(event.source, Problem):
             return _data({"error": _error(event.source)})
-        return self._chunk({"content": event.text}) if event.text else ""
+        text = event.text
+        if isinstance(event.source, Paused):
+            text = _waiting(event.source.tool, event.source.arguments, event.source.thread, event.source.pause_id)
+        return self._chunk({"content": text}) if text else ""
 
     def last_piece(self) -> str:
         """See ``EventStream.last_piece``."""
@@ -132,7 +136,8 @@ class _Chunks(EventStream):
 
 
 def _completion(result: RunResult, model: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": result.answer, "refusal": None}
+    asked = [_waiting(one.tool, one.arguments, one.thread, one.id) for one in result.pauses]
+    message = {"role": "assistant", "content": "".join(asked) or result.answer, "refusal": None}
     return {
         "id": f"chatcmpl-{result.thread}-{result.tern}",
         "object": "chat.completion",
@@ -140,8 +145,15 @@ def _completion(result: RunResult, model: str) -> dict[str, Any]:
         "model": model,
         "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
         "usage": _usage(result),
-        "metadata": {"thread": result.thread},
+        "metadata": {"thread": result.thread, "status": str(result.status)},
     }
+
+
+def _waiting(tool: str, arguments: dict[str, Any], thread: str, pause_id: str) -> str:
+    """What a person reads who cannot decide here: these clients know no pause."""
+    shown = to_json(arguments, fallback=str).decode()
+    where = f"POST /threads/{thread}/resume with pauseId {pause_id!r}"
+    return f"[paused] {tool}({shown}) waits for approval: {where}.\n"
 
 
 def _usage(result: RunResult) -> dict[str, int]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
-from agboss.events import Ended, NodeFinished, NodeStarted, ToolFinished, ToolStarted
+from agboss.events import Ended, NodeFinished, NodeStarted, Paused, ToolFinished, ToolStarted
+from agboss.pauses import Decision
 from agboss.server.doors.asking import begin, question
 from agboss.server.endpoint import Call, Endpoint
 from agboss.server.log import LoggedEvent, TernLog
+from agboss.server.pauses import decide
 from agboss.server.problems import Problem, ServerError
 from agboss.server.sse import STREAM, EventStream
 from agboss.server.terns import GONE
@@ -34,9 +36,37 @@ async def chat(call: Call) -> Response:
     if asked.trigger != "submit-message":
         text = f"trigger {asked.trigger!r:.80} is not taken: nothing that was said is taken back"
         raise ServerError("server.bad-body", text, "send the message again", status=400)
-    task = question(asked.messages, "parts")
-    log = await begin(call, task, agent=call.text("agent"), thread=asked.id, create=True)
+    agent, decisions = call.text("agent"), _decisions(asked.messages)
+    if decisions:
+        log = await decide(call, asked.id, agent, decisions)
+    else:
+        log = await begin(call, question(asked.messages, "parts"), agent=agent, thread=asked.id, create=True)
     return Response(status_code=GONE) if log is None else _Parts(log)
+
+
+class _Approval(BaseModel):
+    """What ``addToolApprovalResponse`` puts into a part."""
+
+    id: str = Field(min_length=1, max_length=512)
+    approved: bool
+    reason: str | None = None
+
+
+def _decisions(messages: list[dict[str, Any]]) -> dict[str, Decision]:
+    """Approvals and denials in the newest message; a client that decides sends the agent's message back."""
+    newest = messages[-1] if messages else {}
+    parts: Any = newest.get("parts") if newest.get("role") == "assistant" else None
+    found: dict[str, Decision] = {}
+    for one in cast("list[Any]", parts) if isinstance(parts, list) else ():
+        part = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        if part.get("state") == "approval-responded":
+            try:
+                told = _Approval.model_validate(part.get("approval"))
+            except ValidationError as error:
+                text = "a part with the state 'approval-responded' has no approval"
+                raise ServerError("server.bad-body", text, "send id and approved", status=400) from error
+            found[told.id] = Decision(approved=told.approved, reason="" if told.approved else told.reason or "")
+    return found
 
 
 class _Parts(EventStream):
@@ -76,6 +106,13 @@ class _Parts(EventStream):
                 if event.ok:
                     return [_part("tool-output-available", toolCallId=event.call_id, output=event.result)]
                 return [_part("tool-output-error", toolCallId=event.call_id, errorText=event.result)]
+            case Paused():
+                names = {"toolCallId": event.call_id, "toolName": event.tool}
+                return [
+                    *self._end_text(),
+                    _part("tool-input-available", **names, input=event.arguments),
+                    _part("tool-approval-request", approvalId=event.pause_id, toolCallId=event.call_id),
+                ]
             case Ended():
                 return [*self._end_text(), _part("finish")]
             case Problem():

@@ -13,6 +13,7 @@ from agboss_memory.stores.contract import (
     Resumable,
     TernPage,
 )
+from agboss_memory.stores.pauses import Resumption
 from agboss_memory.stores.refusals import foreign_thread, key_conflict, matches
 from agboss_memory.stores.sqlite import blocks, reads, steps, terns, threads, tickets, work
 from agboss_memory.stores.sqlite.columns import to_micros
@@ -24,29 +25,36 @@ def admit(connection: sqlite3.Connection, request: Admission) -> Admitted:
     if request.idempotency_key is not None:
         stored = terns.keyed(connection, request.owner, request.idempotency_key)
         if stored is not None:
-            return _leave_with(connection, request, _admit_again(connection, request, *stored))
+            return leave_with(connection, request, _admit_again(connection, request, *stored))
     row = threads.find(connection, request.workflow, request.thread)
     if row is None:
         row = threads.create(connection, request)
     elif row.owner != encode_optional(request.owner):
         raise foreign_thread(request.workflow, request.thread)
     if row.running and row.holds(request.now, request.holder):
-        return _busy(connection, request, row, row.running)
+        return busy(connection, request, row, row.running)
     ahead = tickets.first(connection, request.workflow, request.thread, request.now)
     if ahead and ahead != request.ticket:
-        return _busy(connection, request, row, row.running)
-    closed: tuple[int, ...] = ()
-    if row.running:
-        closed = (row.running,)
-        terns.interrupt(connection, row.key, row.running, request.now)
-        steps.forget(connection, row.key, row.running)
-        blocks.complete(connection, row.key, row.running)
+        return busy(connection, request, row, row.running)
+    closed = close_left(connection, row, request.now)
     row.last_seq += 1
     terns.begin(connection, row.key, row.last_seq, request)
-    return _leave_with(connection, request, _take(connection, request, row, row.last_seq, closed))
+    return leave_with(connection, request, take(connection, request, row, row.last_seq, closed))
 
 
-def _busy(connection: sqlite3.Connection, request: Admission, row: threads.ThreadRow, number: int) -> Admitted:
+def close_left(connection: sqlite3.Connection, row: threads.ThreadRow, now: datetime) -> tuple[int, ...]:
+    """Close the Tern that a vanished holder left running; its number, none when there is none."""
+    if not row.running:
+        return ()
+    terns.interrupt(connection, row.key, row.running, now)
+    steps.forget(connection, row.key, row.running)
+    blocks.complete(connection, row.key, row.running)
+    return (row.running,)
+
+
+def busy(
+    connection: sqlite3.Connection, request: Admission | Resumption, row: threads.ThreadRow, number: int
+) -> Admitted:
     """Somebody else's turn. A caller that waits keeps its place, or gets the last one."""
     ticket = request.ticket
     workflow, thread = decode_text(row.workflow), decode_text(row.id)
@@ -64,7 +72,8 @@ def _busy(connection: sqlite3.Connection, request: Admission, row: threads.Threa
     return Admitted(kind="busy", thread=thread, key=row.key, number=number, ticket=ticket)
 
 
-def _leave_with(connection: sqlite3.Connection, request: Admission, admitted: Admitted) -> Admitted:
+def leave_with(connection: sqlite3.Connection, request: Admission | Resumption, admitted: Admitted) -> Admitted:
+    """The answer; its ticket is given back unless the request has to come again."""
     if request.ticket and admitted.kind != "busy":
         tickets.give_back(connection, request.ticket)
     return admitted
@@ -81,19 +90,21 @@ def _admit_again(connection: sqlite3.Connection, request: Admission, key: int, n
             kind="repeat", thread=thread, key=key, number=number, fence=row.fence, version=row.version, tern=stored
         )
     if row.holds(request.now, request.holder):
-        return _busy(connection, request, row, number)
-    return _take(connection, request, row, number, (), resumed=True)
+        return busy(connection, request, row, number)
+    return take(connection, request, row, number, (), resumed=True)
 
 
-def _take(
+def take(
     connection: sqlite3.Connection,
-    request: Admission | Claim,
+    request: Admission | Claim | Resumption,
     row: threads.ThreadRow,
     number: int,
     closed: tuple[int, ...],
     *,
     resumed: bool = False,
+    paused: bool = False,
 ) -> Admitted:
+    """Give the thread to a Tern; ``paused`` = it waited for a decision, ``resumed`` = it ran before."""
     holder = encode_text(request.holder)
     fresh = row.holder != holder or resumed or bool(closed)
     known = row.version
@@ -102,8 +113,8 @@ def _take(
     row.holder = holder
     row.lease_until = to_micros(request.now) + round(request.lease_seconds * 1_000_000)
     row.running = number
-    row.resumes = row.resumes + 1 if resumed else 0
-    threads.take(connection, row, request.now)
+    row.resumes = row.resumes + 1 if resumed and not paused else 0
+    threads.take(connection, row, request.now, traces=resumed)
     keep = isinstance(request, Admission) and request.known == known and not fresh
     return Admitted(
         kind="admitted",
@@ -125,15 +136,19 @@ def resumable(
 ) -> tuple[Resumable, ...]:
     """Terns that are marked as running while nobody runs them."""
     return tuple(
-        Resumable(
-            key=row.key,
-            thread=decode_text(row.id),
-            owner=decode_optional(row.owner),
-            tern=terns.one(connection, row.key, row.running),
-            idempotency_key=terns.idempotency_key(connection, row.key, row.running),
-            resumes=row.resumes,
-        )
-        for row in threads.orphaned(connection, workflow, now, after, limit)
+        as_resumable(connection, row, row.running) for row in threads.orphaned(connection, workflow, now, after, limit)
+    )
+
+
+def as_resumable(connection: sqlite3.Connection, row: threads.ThreadRow, number: int) -> Resumable:
+    """A Tern that somebody may go on with."""
+    return Resumable(
+        key=row.key,
+        thread=decode_text(row.id),
+        owner=decode_optional(row.owner),
+        tern=terns.one(connection, row.key, number),
+        idempotency_key=terns.idempotency_key(connection, row.key, number),
+        resumes=row.resumes if number == row.running else 0,
     )
 
 
@@ -142,4 +157,4 @@ def claim(connection: sqlite3.Connection, request: Claim) -> Admitted:
     row = threads.get(connection, request.key)
     if row.running != request.number or row.holds(request.now, ""):
         return Admitted(kind="busy", thread=decode_text(row.id), key=row.key, number=row.running)
-    return _take(connection, request, row, request.number, (), resumed=True)
+    return take(connection, request, row, request.number, (), resumed=True)

@@ -15,6 +15,7 @@ from agboss_memory.stores.checks import copy_findings, file_findings, file_ids, 
 from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.lease import MOST_AHEAD
+from agboss_memory.stores.pauses import LASTING
 from agboss_memory.stores.spend import amounts_of
 from agboss_memory.stores.spending import Sums
 from agboss_memory.stores.sqlite import copying, messages, steps, threads, usage
@@ -32,7 +33,7 @@ STATE = (
 SAID = "SELECT seq, said FROM terns WHERE thread_key = ? ORDER BY seq"
 OWED = "SELECT seq FROM terns WHERE thread_key = ? AND memory_pending ORDER BY seq"
 NAMED = "SELECT id FROM files WHERE thread_key = ?"
-STEPS = "SELECT DISTINCT tern_seq FROM steps WHERE thread_key = ?"
+STEPS = "SELECT DISTINCT tern_seq FROM steps WHERE thread_key = ? AND kind NOT IN (?, ?)"
 BROKEN = (
     "SELECT seq FROM terns WHERE thread_key = ? AND NOT (json_valid(iif(path = '', '[]', path)) "
     "AND json_valid(ifnull(usage, '[]')) AND json_valid(ifnull(said, '[]')) AND json_valid(ifnull(attachments, '[]')))"
@@ -118,7 +119,8 @@ def _thread(
         what = f"{len(unnamed)} of its attachments may go with another thread that has them too"
         yield finding(copy, "check.file-unnamed", what, _REMAKE)
     yield from file_findings(copy, contents)
-    early = usage.of_terns(connection, key, row.running, row.running).get(row.running, []) if row.running else []
+    left_out = row.running > len(copy.terns)
+    early = usage.of_terns(connection, key, row.running, row.running).get(row.running, []) if left_out else []
     yield from _spend(copy, early, row)
     _add_up(copy, early, connection.execute(STATE, (key,)).fetchone()[5], spent)
 
@@ -139,7 +141,7 @@ def _lease(connection: sqlite3.Connection, key: int, copy: ThreadCopy, now: date
 def _marks(connection: sqlite3.Connection, key: int, copy: ThreadCopy) -> Iterator[Finding]:
     open_terns = {item.tern.number for item in copy.terns if not item.tern.status.finished}
     running = threads.get(connection, key).running
-    for (number,) in connection.execute(STEPS, (key,)).fetchall():
+    for (number,) in connection.execute(STEPS, (key, *sorted(LASTING))).fetchall():
         if number not in open_terns and number != running:
             what = f"{len(steps.of_tern(connection, key, number))} steps of the finished Tern {number} are left"
             yield finding(copy, "check.step-left", what, _REMAKE)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 
+from agboss_memory.messages import TernStatus
 from agboss_memory.records import replace
 from agboss_memory.stores.checks import added_up, by_agent
 from agboss_memory.stores.contract import TernPage, ThreadRef
 from agboss_memory.stores.copies import AgentSums, MessageCopy, TernCopy, ThreadCopy
+from agboss_memory.stores.pauses import LASTING
 from agboss_memory.stores.refusals import existing_key, existing_thread
 from agboss_memory.stores.sqlite import (
     blocks,
@@ -16,6 +18,7 @@ from agboss_memory.stores.sqlite import (
     messages,
     reads,
     spending,
+    steps,
     summaries,
     terns,
     threads,
@@ -31,14 +34,17 @@ _ALL = 2**31 - 1
 
 
 def copy(connection: sqlite3.Connection, ref: ThreadRef) -> ThreadCopy:
-    """A thread as of now, without a Tern that is running."""
+    """A thread as of now, without a Tern that is running; one that paused before stands as paused."""
     return copy_of(connection, threads.named(connection, ref))
 
 
 def copy_of(connection: sqlite3.Connection, row: threads.ThreadRow) -> ThreadCopy:
     """The same for a row."""
     key = row.key
-    ended = reads.terns_and_bookings(connection, key, TernPage(before=row.running or None, limit=_ALL))
+    kept = reads.terns_and_bookings(connection, key, TernPage(limit=_ALL))
+    journal, waiting = steps.of_thread(connection, key), steps.paused(connection, key)
+    if row.running and row.running not in waiting:
+        kept.pop()
     keys = terns.keys(connection, key)
     return ThreadCopy(
         workflow=decode_text(row.workflow),
@@ -47,8 +53,17 @@ def copy_of(connection: sqlite3.Connection, row: threads.ThreadRow) -> ThreadCop
         created_at=from_micros(row.created_at),
         updated_at=from_micros(row.updated_at),
         terns=tuple(
-            TernCopy(tern=replace(tern, usage=()), usage=tuple(booked), idempotency_key=keys.get(tern.number))
-            for tern, booked in ended
+            TernCopy(
+                tern=replace(tern, usage=(), status=TernStatus.PAUSED if tern.number in waiting else tern.status),
+                usage=tuple(booked),
+                idempotency_key=keys.get(tern.number),
+                steps=tuple(
+                    step
+                    for step in journal.get(tern.number, ())
+                    if tern.number in waiting or step.kind in LASTING  # others are told by the check
+                ),
+            )
+            for tern, booked in kept
         ),
         messages=tuple(
             item for agent in conversations.agents(connection, key) for item in messages.copies(connection, key, agent)
@@ -68,10 +83,7 @@ def restore(connection: sqlite3.Connection, given: ThreadCopy) -> None:
         if item.idempotency_key is not None and terns.keyed(connection, given.owner, item.idempotency_key):
             raise existing_key(given, item.tern.number)
     key = threads.make(connection, given.workflow, given.thread, given.owner, given.created_at).key
-    ranges = _ranges(given.messages)
-    for item in given.terns:
-        said = messages.said(ranges.get(item.tern.number, {}))
-        terns.restore(connection, key, given.owner, item, said)
+    _restore_terns(connection, key, given)
     messages.restore(connection, key, given.messages, [item.tern for item in given.terns])
     for summary in given.summaries:
         summaries.restore(connection, key, summary)
@@ -89,6 +101,15 @@ def restore(connection: sqlite3.Connection, given: ThreadCopy) -> None:
     spending.restore(connection, key, [one.record for one in booked])
     count = len(given.terns)
     connection.execute(IMPORTED, (count, count, to_micros(given.updated_at), key))
+
+
+def _restore_terns(connection: sqlite3.Connection, key: int, given: ThreadCopy) -> None:
+    ranges = _ranges(given.messages)
+    for item in given.terns:
+        said = messages.said(ranges.get(item.tern.number, {}))
+        terns.restore(connection, key, given.owner, item, said)
+        for step in item.steps:
+            steps.write(connection, key, item.tern.number, step)
 
 
 def _ranges(copies: tuple[MessageCopy, ...]) -> dict[int, dict[str, tuple[int, int]]]:

@@ -29,7 +29,7 @@ def window(connection: sqlite3.Connection, key: int, before: int, spec: WindowSp
         due = tuple(sorted((*missing, *touching), key=lambda block: block.last)) if missing else touching
     return Window(
         terns=newest,
-        summaries=summaries.latest_turns(connection, key, spec.summaries) if spec.summaries > 0 else (),
+        summaries=summaries.latest_turns(connection, key, before, spec.summaries) if spec.summaries > 0 else (),
         blocks=due,
         planned_to=blocks.planned_to(connection, key),
     )

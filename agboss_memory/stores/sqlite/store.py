@@ -39,6 +39,7 @@ from agboss_memory.stores.contract import (
     WindowSpec,
 )
 from agboss_memory.stores.files import DiskFiles, FileStore
+from agboss_memory.stores.pauses import Resumption
 from agboss_memory.stores.refusals import refuse_invalid
 from agboss_memory.stores.spending import SpendQuery, SpendRow
 from agboss_memory.stores.sqlite import (
@@ -48,6 +49,7 @@ from agboss_memory.stores.sqlite import (
     conversations,
     copying,
     messages,
+    pausing,
     reads,
     spending,
     steps,
@@ -108,13 +110,16 @@ class SqliteStore:
     async def admit(self, request: Admission) -> Admitted:
         """See ``Store.admit``."""
         admitted = await self._connection.write(partial(admissions.admit, request=request), keep=True)
+        self._take_note(admitted, request)
+        return admitted
+
+    def _take_note(self, admitted: Admitted, request: Admission | Resumption) -> None:
         if admitted.kind == "busy":
             if admitted.ticket:
                 self._tickets[admitted.ticket] = request.holder
         else:
             self._tickets.pop(request.ticket, None)
             self._note(admitted, request.holder)
-        return admitted
 
     def _note(self, admitted: Admitted, holder: str) -> None:
         if admitted.kind == "admitted":
@@ -124,6 +129,16 @@ class SqliteStore:
         """See ``Store.claim``."""
         admitted = await self._connection.write(partial(admissions.claim, request=request), keep=True)
         self._note(admitted, request.holder)
+        return admitted
+
+    async def paused(self, key: int) -> tuple[Resumable, ...]:
+        """See ``Store.paused``."""
+        return await self._connection.read(partial(pausing.paused, key=key))
+
+    async def resume(self, request: Resumption) -> Admitted:
+        """See ``Store.resume``."""
+        admitted = await self._connection.write(partial(pausing.resume, request=request), keep=True)
+        self._take_note(admitted, request)
         return admitted
 
     async def commit(self, request: Commit) -> Committed:

@@ -46,7 +46,8 @@ IN_THE_WAY = (
     "AND NOT (from_seq >= ? AND to_seq <= ?) ORDER BY from_seq LIMIT 1"
 )
 LATEST_TURNS = (
-    _SELECT + "agent = '' AND kind = 'turns' AND state = 'active' ORDER BY from_seq DESC, to_seq DESC LIMIT ?"
+    _SELECT
+    + "agent = '' AND kind = 'turns' AND state = 'active' AND to_seq < ? ORDER BY from_seq DESC, to_seq DESC LIMIT ?"
 )
 ALL = _SELECT + "agent = ? ORDER BY from_seq, to_seq, id"
 ACTIVE = _SELECT + "agent = ? AND state = 'active' ORDER BY from_seq, to_seq, id"
@@ -110,9 +111,9 @@ def add(connection: sqlite3.Connection, key: int, tern: int, summary: Summary, n
     return replace(summary, id=number, state="active", created_at=from_micros(made)), True
 
 
-def latest_turns(connection: sqlite3.Connection, key: int, limit: int) -> tuple[Summary, ...]:
-    """The latest active summaries of turn memory, oldest first."""
-    rows = connection.execute(LATEST_TURNS, (key, limit)).fetchall()
+def latest_turns(connection: sqlite3.Connection, key: int, before: int, limit: int) -> tuple[Summary, ...]:
+    """The latest active summaries of turn memory that end below a Tern, oldest first."""
+    rows = connection.execute(LATEST_TURNS, (key, before, limit)).fetchall()
     return tuple(_summary(row) for row in reversed(rows))
 
 

@@ -42,6 +42,7 @@ KEYS = "SELECT seq, idempotency_key FROM terns WHERE thread_key = ? AND seq > 0 
 INTERRUPT = (
     "UPDATE terns SET status = 'cancelled', finished_at = ?, error = ?, error_code = ? WHERE thread_key = ? AND seq = ?"
 )
+REOPEN = "UPDATE terns SET status = 'running' WHERE thread_key = ? AND seq = ?"
 TASK = "SELECT task FROM terns WHERE thread_key = ? AND seq = ?"
 BY_KEY = (
     "SELECT thread_key, seq FROM terns WHERE ifnull(owner, '') = ? AND idempotency_key = ? "
@@ -167,6 +168,11 @@ def finish(connection: sqlite3.Connection, request: Commit, said: str | None, bo
         ),
     )
     return task
+
+
+def reopen(connection: sqlite3.Connection, key: int, number: int) -> None:
+    """A paused Tern goes on."""
+    connection.execute(REOPEN, (key, number))
 
 
 def interrupt(connection: sqlite3.Connection, key: int, number: int, now: datetime) -> None:

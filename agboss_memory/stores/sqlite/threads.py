@@ -124,8 +124,8 @@ def make(connection: sqlite3.Connection, workflow: str, thread: str, owner: str 
     return ThreadRow(key, workflow, thread, owner, now, now, 0, 0, 0, "", 0, 0)
 
 
-def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime) -> None:
-    """Write counter, lease and version of a row that an admission changed."""
+def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime, *, traces: bool) -> None:
+    """Write counter, lease and version of a row that an admission changed; ``traces`` = the Tern ran before."""
     connection.execute(
         TAKE,
         (
@@ -136,7 +136,7 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime) -> None:
             row.lease_until,
             row.running,
             row.resumes,
-            row.resumes > 0,
+            traces,
             to_micros(now),
             row.key,
         ),

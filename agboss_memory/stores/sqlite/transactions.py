@@ -44,8 +44,9 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     version += 1
     threads.release(connection, key, version, request.now)
     ranges = conversations.grow(connection, key, request.messages)
-    fresh = usage.unbooked(connection, key, number, request.usage, look=traces)
-    task = terns.finish(connection, request, messages.said(ranges), usage.encode(fresh))
+    earlier = usage.decode(terns.booked(connection, key, number)) if traces else []  # of a Tern that had paused
+    fresh = usage.unbooked(connection, key, number, request.usage, look=traces, known=earlier)
+    task = terns.finish(connection, request, messages.said(ranges), usage.encode([*earlier, *fresh]))
     if request.messages:
         answer = encode_text(request.tern.answer)
         messages.append(connection, key, number, request.messages, ranges, task=task, answer=answer)

@@ -81,15 +81,22 @@ def decode(stored: str | None) -> list[BookedUsage]:
 
 
 def unbooked(
-    connection: sqlite3.Connection, key: int, tern: int, offered: Sequence[BookedUsage], *, look: bool = True
+    connection: sqlite3.Connection,
+    key: int,
+    tern: int,
+    offered: Sequence[BookedUsage],
+    *,
+    look: bool = True,
+    known: Sequence[BookedUsage] = (),
 ) -> list[BookedUsage]:
-    """Those whose step key has no row yet, each key once. Without ``look`` there are no rows."""
-    known: set[str] = {row[0] for row in connection.execute(KEYS, (key, tern))} if look else set()
+    """Those whose step key has no row and is not ``known``, each key once. Without ``look`` there are no rows."""
+    taken: set[str] = {row[0] for row in connection.execute(KEYS, (key, tern))} if look else set()
+    taken.update(encode_text(item.step_key) for item in known)
     fresh: list[BookedUsage] = []
     for item in offered:
         step_key = encode_text(item.step_key)
-        if step_key not in known:
-            known.add(step_key)
+        if step_key not in taken:
+            taken.add(step_key)
             fresh.append(item)
     return fresh
 
@@ -100,8 +107,7 @@ def book(
     """Book in rows what is neither there nor in ``stored``, the text of the Tern's row; says what that was."""
     if not offered:
         return []
-    known = {item.step_key for item in decode(stored)}
-    fresh = [item for item in unbooked(connection, key, tern, offered) if item.step_key not in known]
+    fresh = unbooked(connection, key, tern, offered, known=decode(stored))
     connection.executemany(BOOK, [(key, tern, *_row(item)) for item in fresh])
     return [item.record for item in fresh]
 

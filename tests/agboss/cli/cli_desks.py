@@ -12,6 +12,8 @@ from agboss import (
     Defaults,
     History,
     ModelDefaults,
+    ModelReply,
+    ModelRequest,
     ModelSpec,
     Start,
     TaskStart,
@@ -19,11 +21,14 @@ from agboss import (
     agent,
     chain,
     from_,
+    model_provider,
     router,
+    tool,
     workflow,
     workflow_start,
 )
 from agboss.components.settings import LlmRouter
+from agboss_memory import ToolCall
 
 
 @agent(prompt="Answer the task from the previous turns.", model="moonshotai/kimi-k2.6")
@@ -108,3 +113,36 @@ class WrongDesk: ...
 
 
 class Nothing: ...
+
+
+class Refunder:
+    """A model that refunds once, then says what came of it."""
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        results = [message.content for message in request.messages if message.role == "tool"]
+        if results:
+            return ModelReply(text=f"Result: {results[-1]}")
+        call = ToolCall(id="c1", name="refund", arguments='{"order": "A1"}')
+        return ModelReply(tool_calls=(call,))
+
+
+@model_provider(name="refunder")
+class Refunders:
+    """Gives it."""
+
+    def model(self, spec: ModelSpec) -> Refunder:
+        return Refunder()
+
+
+@tool(needs_approval=True)
+def refund(order: str) -> str:
+    """Pay money back."""
+    return f"refunded {order}"
+
+
+@agent(name="clerk", prompt="Help.", model="refunder:one", tools=[refund])
+class Clerk: ...
+
+
+@workflow(flow=[chain(TaskStart, Clerk, AnswerFinish)], providers=[Refunders])
+class RefundDesk: ...

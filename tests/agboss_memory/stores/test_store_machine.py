@@ -23,6 +23,7 @@ from agboss_memory.stores import (
     MemoryOutcome,
     MemoryStore,
     PendingWork,
+    Resumable,
     SqliteStore,
     StepWrite,
     Store,
@@ -32,7 +33,9 @@ from agboss_memory.stores import (
     dump_thread,
     load_thread,
 )
-from agboss_memory.testing.store_recovery import step
+from agboss_memory.stores.pauses import Resumption
+from agboss_memory.testing.store_pauses import answer as given
+from agboss_memory.testing.store_recovery import question, step
 from agboss_memory.testing.store_requests import WIDE, admission, booked, ending, later, ref, summary
 
 THREADS = st.sampled_from(("one", "two"))
@@ -61,7 +64,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.seconds = 0
         self.expected: dict[str, Expected] = {}
-        self.admitted: list[tuple[Admission | Claim, Admitted, str]] = []
+        self.admitted: list[tuple[Admission | Claim | Resumption, Admitted, str]] = []
         self.tickets: list[tuple[int, Admission]] = []
         self.stores: tuple[Store, Store] = (MemoryStore(), self.sqlite())
         self.both(lambda store: store.open())
@@ -142,7 +145,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         for number in answer.closed:
             assert thread.terns[number - 1][2] is TernStatus.RUNNING
-            thread.terns[number - 1] = (thread.terns[number - 1][0], "", TernStatus.CANCELLED)
+            thread.terns[number - 1] = (*thread.terns[number - 1][:2], TernStatus.CANCELLED)
         if not answer.resumed:
             thread.terns.append((request.task, "", TernStatus.RUNNING))
         assert answer.number == len(thread.terns)
@@ -167,6 +170,8 @@ class StoreMachine(RuleBasedStateMachine):
             *((call, result) if tool else ()),
             Message(role="assistant", content=said, agent="desk"),
         )
+        if status is TernStatus.PAUSED:  # what was said comes with its final transaction
+            messages = ()
         last = admitted.number
         request = ending(
             admitted,
@@ -180,6 +185,9 @@ class StoreMachine(RuleBasedStateMachine):
             strategies=("Facts",) if due else (),
             steps=1,
         )
+        if status is TernStatus.PAUSED:
+            asked = StepWrite(key=admitted.key, fence=admitted.fence, number=last, step=question(f"pause.{last}"))
+            self.both(lambda store: store.write_step(asked))
         answer = self.both(lambda store: store.commit(request))
         thread = self.expected.get(admitted.thread)
         running = thread.running if thread else None
@@ -193,6 +201,36 @@ class StoreMachine(RuleBasedStateMachine):
             thread.terns[last - 1] = (task, said, status)
             thread.said += len(messages)
             thread.running = None
+
+    @rule(thread=THREADS, holder=HOLDERS, outcome=st.sampled_from(("yes", "no", "")), pick=PICK)
+    def resume(self, thread: str, holder: str, outcome: str, pick: int) -> None:
+        key = self.key_of(thread)
+        waiting: tuple[Resumable, ...] = self.both(lambda store: store.paused(key))
+        if not waiting:
+            return
+        found = waiting[pick % len(waiting)]
+        number = found.tern.number
+        request = Resumption(
+            key=found.key,
+            number=number,
+            holder=holder,
+            now=self.now,
+            thread=thread,
+            workflow="w",
+            steps=(given(outcome, f"decision.{number}"),) if outcome else (),
+            window=WIDE,
+        )
+        answer: Any = self.both(lambda store: store.resume(request))
+        known = self.expected[thread]
+        if isinstance(answer, str):
+            assert answer == "pause.decided"
+        elif answer.kind == "admitted":
+            for closed in answer.closed:
+                known.terns[closed - 1] = (*known.terns[closed - 1][:2], TernStatus.CANCELLED)
+            task = known.terns[number - 1][0]
+            known.terns[number - 1] = (*known.terns[number - 1][:2], TernStatus.RUNNING)
+            known.running = answer
+            self.admitted.append((request, answer, task))
 
     @precondition(lambda self: self.admitted)
     @rule(pick=PICK, key=TEXTS)
@@ -313,8 +351,12 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.both(lambda store: store.restore(load_thread(dump_thread(copy)))) is None
         assert self.both(lambda store: store.copy(ref(thread))) == copy
         known = self.expected[thread]
-        if known.running is not None:  # a running Tern is no part of a copy
-            known.terns.pop()
+        if known.running is not None:  # a running Tern is no part of a copy, unless it paused before
+            if len(copy.terns) < len(known.terns):
+                known.terns.pop()
+            else:
+                task, said, _ = known.terns[known.running.number - 1]
+                known.terns[known.running.number - 1] = (task, said, TernStatus.PAUSED)
             known.running = None
 
     @invariant()
