@@ -86,11 +86,11 @@ class RunningConversation(StoredConversation):
     async def save_summary(self, summary: Summary) -> Summary:
         """See ``ConversationLog.save_summary``."""
         live = self._live
-        usage = live.meter.take()
-        cost = total(tuple(item.record.usd for item in usage if item.record.purpose == "compaction"))
-        own = replace(summary, agent=self.agent, model=summary.model or self._model, usd=cost)
-        write = SummaryWrite(key=self.key, tern=self.tern, summary=own, now=own.created_at, usage=usage)
-        kept = await self.store.write_summary(write)
+        with live.meter.taken() as usage:
+            cost = total(tuple(item.record.usd for item in usage if item.record.purpose == "compaction"))
+            own = replace(summary, agent=self.agent, model=summary.model or self._model, usd=cost)
+            write = SummaryWrite(key=self.key, tern=self.tern, summary=own, now=own.created_at, usage=usage)
+            kept = await self.store.write_summary(write)
         self._pages.clear()
         if kept.text == own.text:
             live.compacted += (kept,)

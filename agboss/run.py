@@ -145,6 +145,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         attachments: Files that came with the task.
         pending: Memory work that an earlier Tern left.
         resumes: How often the Tern was taken over from a process that is gone.
+        stalled: How often it was since its last new step.
         path: Names of the nodes that ran.
         answers: Name and answer of each agent and action that ran.
         agent: The agent that answered last.
@@ -175,6 +176,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     attachments: tuple[AttachmentRecord, ...] = ()
     pending: tuple[PendingWork, ...] = ()
     resumes: int = 0
+    stalled: int = 0
     path: list[str] = []
     answers: list[tuple[str, str]] = []
     agent: str = ""

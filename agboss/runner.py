@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any
 
@@ -62,8 +63,10 @@ from agboss_memory.stores.files import FileWrite
 from agboss_memory.stores.pauses import DECISION, Resumption
 from agboss_memory.stores.views import ViewRecord
 
-MOST_RESUMES = 5
-"""How often a Tern is taken over from a process that is gone; it may be the Tern that ends them."""
+logger = logging.getLogger("agboss")
+
+MOST_STALLS = 5
+"""How often a Tern is taken over without a new step in between; it may be the Tern that ends its processes."""
 
 _NOTHING_DONE = MemoryReport()
 
@@ -77,6 +80,8 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
         await make_room(runtime, request)
     place = await enter(runtime, request)
     try:
+        if runtime.unbooked:
+            await runtime.unbooked.book(runtime.store)
         live = await _admit(runtime, request, place.ticket)
         if isinstance(live, RunResult):
             return live
@@ -84,7 +89,7 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
         token = CURRENT.set(scope)
         try:
             outcome = await _to_answer(runtime, request, live, scope)
-            recorded = await _record(runtime, live, outcome)
+            outcome, recorded = await _record(runtime, live, outcome, place)
             if live.views:
                 await _record_views(live, live.views)
             _tell_end(live, outcome)
@@ -98,7 +103,7 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             scope.ended = True
             CURRENT.reset(token)
     finally:
-        place.close()
+        await _leave(place)
         if cancellation_held_back():
             await asyncio.sleep(0)  # it reaches the caller here, not at some later await of its own
 
@@ -197,7 +202,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     live.emit = request.emit
     live.attachments = admission.attachments if resume is None else resume.tern.attachments
     live.pending = admitted.pending
-    live.resumes = admitted.resumes
+    live.resumes, live.stalled = admitted.resumes, admitted.stalled
     live.views = [] if runtime.record_views else None
     _note(live)
     return live
@@ -220,10 +225,10 @@ async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scop
     """Walk the flow; whatever happens becomes an outcome that can be stored."""
     interrupt = runtime.running[live.thread] = Interrupt(live, request)
     try:
-        if live.resumes > MOST_RESUMES:
+        if live.stalled > MOST_STALLS:
             raise TernFailedError(
                 "run.gave-up",
-                f"turn {live.number} of thread {live.thread!r} was taken over {live.resumes} times and never ended",
+                f"turn {live.number} of thread {live.thread!r} was taken over {live.stalled} times and got no further",
                 "find out what ends its processes",
             )
         for item in request.attachments:  # the log names them by now, so that nobody removes them
@@ -325,20 +330,37 @@ def _ends_after(live: LiveTern, node: Node) -> bool:
     return node.next is not None and live.plan.graph.nodes[node.next].spec.kind == "finish"
 
 
-async def _record(runtime: Runtime, live: LiveTern, outcome: Outcome) -> Recorded:
-    """The final transaction. A locked store is tried again; an answer that cannot be stored is not lost on the way."""
+async def _record(runtime: Runtime, live: LiveTern, outcome: Outcome, place: Place) -> tuple[Outcome, Recorded]:
+    """The final transaction. A locked store is tried again; an answer that cannot be stored is not lost on the way.
+
+    A cancellation that comes before it ends the Tern as cancelled.
+    """
     tries = RECORD_TRIES
+    place.held = live  # until the store says that the lease has ended
     while True:
         tries -= 1
         try:
             if outcome.asks:
                 await keep_questions(live, outcome)
-            return await record(outcome.to_record(live, runtime.windows))
+            recorded = await record(outcome.to_record(live, runtime.windows))
+        except asyncio.CancelledError as error:
+            if isinstance(outcome.error, asyncio.CancelledError):
+                runtime.unbooked.keep(live)
+                raise
+            outcome = failed(live, error, stopped="", timeout=None)
         except AgbossError as error:
-            if isinstance(error, StoreLockedError) and tries:
+            if isinstance(error, StoreLockedError) and tries > 0:
                 continue
+            runtime.unbooked.keep(live)
+            if isinstance(outcome.error, asyncio.CancelledError):  # that is what the caller waits for
+                live.warn(f"the cancelled turn could not be stored: {one_line(error.message)}")
+                raise outcome.error from error
             error.run = result_of(live, outcome, MemoryReport())
             raise
+        else:
+            if not recorded.held:
+                place.held = None
+            return outcome, recorded
 
 
 async def _record_views(live: LiveTern, views: list[ViewRecord]) -> None:
@@ -379,15 +401,28 @@ async def _remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> Mem
         return MemoryReport()
     finally:
         if not complete:
-            await _book_rest(live)
+            await _book_rest(runtime, live)
 
 
-async def _book_rest(live: LiveTern) -> None:
+async def _book_rest(runtime: Runtime, live: LiveTern) -> None:
     """Book what broken-off memory work has spent. The Tern is stored: a fault is told, not raised."""
     try:
         await book_rest(live)
     except AgbossError as error:
-        live.warn(f"the cost of memory work could not be stored: {one_line(error.message)}")
+        runtime.unbooked.keep(live)
+        live.warn(f"the cost of memory work is stored later: {one_line(error.message)}")
+
+
+async def _leave(place: Place) -> None:
+    """Let the next ones in: those of other processes too, whatever became of the Tern or of its memory work."""
+    live, place.held = place.held, None
+    try:
+        if live is not None:
+            await live.store.release(live.key, live.fence, live.number)
+    except AgbossError as error:
+        logger.warning("other processes have to wait for the end of a lease: %s", error.message)
+    finally:
+        place.close()
 
 
 async def _release_after(work: Coroutine[Any, Any, MemoryReport], place: Place) -> None:
@@ -395,4 +430,4 @@ async def _release_after(work: Coroutine[Any, Any, MemoryReport], place: Place) 
     try:
         await work
     finally:
-        place.close()
+        await _leave(place)

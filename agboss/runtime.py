@@ -12,6 +12,7 @@ from agboss.container import CURRENT
 from agboss.errors import NestedRunError, ThreadOwnerError, UnknownThreadError
 from agboss.plan import Plan
 from agboss.queue import Line, ThreadQueue, thread_line
+from agboss.unbooked import Unbooked
 from agboss.windows import Windows
 from agboss_memory.attachments import Attachment
 from agboss_memory.contract import utc_now
@@ -40,6 +41,7 @@ class Runtime(Struct, kw_only=True, eq=False):
         spawn: Starts a task that belongs to the App.
         running: What cancels the Tern that runs in a thread, by thread id.
         record_views: Whether what model calls were shown is recorded.
+        unbooked: What was paid for and waits for a store that takes it.
     """
 
     plan: Plan
@@ -53,6 +55,7 @@ class Runtime(Struct, kw_only=True, eq=False):
     record_views: bool = False
     queue: ThreadQueue = field(default_factory=ThreadQueue)
     running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
+    unbooked: Unbooked = field(default_factory=Unbooked)
 
 
 class Interrupt:
@@ -132,11 +135,19 @@ class RunRequest(Record, kw_only=True):
 
 
 class Place(Struct, eq=False):
-    """A run's place in the lines of this process, and its ticket among all processes; 0 = it never had to wait."""
+    """A run's place in the lines of this process.
+
+    Attributes:
+        queue: The lines.
+        lines: Those in which it stands.
+        ticket: Its ticket among all processes; 0 = it never had to wait.
+        held: The Tern whose lease in the store has to be given back; None = it ended with the Tern.
+    """
 
     queue: ThreadQueue
     lines: tuple[Line, ...] = ()
     ticket: int = 0
+    held: LiveTern | None = None
 
     def take(self, line: Line) -> bool:
         """Enter one more line if nobody is in it."""
@@ -158,7 +169,8 @@ class Place(Struct, eq=False):
     def hand_over(self) -> Place:
         """The same place under a new owner; this one has nothing left to leave."""
         lines, self.lines = self.lines, ()
-        return Place(self.queue, lines, self.ticket)
+        held, self.held = self.held, None
+        return Place(self.queue, lines, self.ticket, held)
 
 
 async def enter(runtime: Runtime, request: RunRequest) -> Place:

@@ -27,7 +27,6 @@ else:
             "agboss.app.agents": (
                 "AgentInfo",
                 "agent_infos",
-                "cancel_paused",
             ),
             "agboss.app.app": (
                 "App",

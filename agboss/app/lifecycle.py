@@ -143,6 +143,9 @@ class Lifecycle:
             try:
                 await runtime.queue.drained()
                 await self._finish_tasks()
+                if runtime.unbooked:
+                    await runtime.unbooked.book(runtime.store)
+                    runtime.unbooked.give_up()
             finally:
                 renewing.cancel()
 

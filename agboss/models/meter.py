@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,9 @@ DEFAULT_STEPS = 100
 
 MEMORY_CALLS = 4
 """Model calls that all memory work of one Tern may make together; what a person asks for has no bound."""
+
+MEMORY_SECONDS = 600.0
+"""After so long a model call of memory has failed: a thread waits for its memory, so that it must not wait for ever."""
 
 CostOf = Callable[["ModelSpec", ModelUsage], "tuple[Decimal | None, UsageSource]"]
 _MICRO = Decimal(1_000_000)
@@ -126,6 +131,15 @@ class Meter:
         self._taken = len(self.booked)
         return fresh
 
+    @contextmanager
+    def taken(self) -> Generator[tuple[BookedUsage, ...]]:
+        """``take`` for a write that may fail: then everything is offered again, which the store books once."""
+        try:
+            yield self.take()
+        except BaseException:
+            self._taken = 0
+            raise
+
     def take_memory_call(self, caller: str) -> None:
         """Use one of the calls that memory may make in this Tern. Raises CompactionError when none is left."""
         if self.memory_calls is None:
@@ -151,7 +165,7 @@ class Meter:
         self._again.model_calls += again
         journaled = request.purpose in ("answer", "route")
         key = self._key(f"{node}.model" if journaled else f"{node}.model{self._later}")
-        reply = await model.generate(request)
+        reply = await (model.generate(request) if journaled else _within_bound(model, request))
         if not isinstance(reply, ModelReply):
             raise ModelError(
                 "model.bad-reply",
@@ -254,6 +268,22 @@ class Meter:
         count = self._keys.get(stem, 0) + 1
         self._keys[stem] = count
         return f"{self._prefix}{stem}.{count}"
+
+
+async def _within_bound(model: ChatModel, request: ModelRequest) -> ModelReply:
+    """A call of memory. Raises ModelError when it takes too long."""
+    bound = asyncio.timeout(MEMORY_SECONDS)
+    try:
+        async with bound:
+            return await model.generate(request)
+    except TimeoutError as error:
+        if not bound.expired():
+            raise
+        raise ModelError(
+            "model.timeout",
+            f"model {request.model!r} gave {request.caller!r} no answer within {MEMORY_SECONDS:g} s",
+            "it is asked again at a later turn; name a faster model for memory",
+        ) from error
 
 
 def record_of(spec: ModelSpec, request: ModelRequest, usage: ModelUsage, cost_of: CostOf) -> UsageRecord:

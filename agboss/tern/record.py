@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
+from typing import Literal
 
 from agboss.conversing import counted, shared
 from agboss.run import LiveTern
@@ -48,12 +49,21 @@ class RecordRequest(Record, kw_only=True):
 
 
 class Recorded(Record, kw_only=True):
-    """The stored Tern, its messages, the blocks that are due now, and the strategies whose update is due."""
+    """What the final transaction stored and left.
+
+    Attributes:
+        tern: The Tern.
+        messages: Its messages.
+        due: Blocks that are due now.
+        strategies: Strategies whose update is due.
+        held: The lease stays for this work until it is released.
+    """
 
     tern: Tern
     messages: tuple[Message, ...]
     due: tuple[Block, ...]
     strategies: tuple[str, ...]
+    held: bool
 
 
 async def record(request: RecordRequest) -> Recorded:
@@ -103,11 +113,20 @@ async def record(request: RecordRequest) -> Recorded:
             strategies=strategies,
             steps=live.meter.steps if request.status.finished else 0,  # all of them count when it ends
             tool_calls=live.meter.tool_calls if request.status.finished else 0,
+            remembers=_remembers(request),
         )
     )
     live.meter.take()
     request.windows.after_commit(live.thread, committed.version, tern, blocks, committed.due)
-    return Recorded(tern=tern, messages=messages, due=committed.due, strategies=strategies)
+    return Recorded(tern=tern, messages=messages, due=committed.due, strategies=strategies, held=committed.held)
+
+
+def _remembers(request: RecordRequest) -> Literal["no", "due", "yes"]:
+    """Memory works on Terns that have ended: on what is due, and on what was tried before and failed."""
+    if not request.status.finished:
+        return "no"
+    pending = request.live.pending
+    return "yes" if pending and any(work.attempts for work in pending) else "due"
 
 
 def closed(messages: list[Message]) -> tuple[Message, ...]:

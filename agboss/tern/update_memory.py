@@ -119,9 +119,10 @@ async def book_rest(live: LiveTern) -> None:
 
 
 async def _settle_work(live: LiveTern, work: PendingWork, *, done: bool) -> None:
-    await live.store.settle(
-        MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), work=work, done=done, usage=live.meter.take())
-    )
+    with live.meter.taken() as usage:
+        await live.store.settle(
+            MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), work=work, done=done, usage=usage)
+        )
 
 
 async def _turn(request: MemoryRequest, work: PendingWork, plan: StrategyPlan) -> MemoryTurn:
@@ -157,24 +158,20 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     except Exception as error:
         raise await _failed(live, windows, block, error) from error
     made = live.meter.booked[begun:]
-    summary = await live.store.write_summary(
-        SummaryWrite(
-            key=live.key,
-            tern=live.number,
-            summary=Summary(
-                first=block.first,
-                last=block.last,
-                text=text,
-                tokens=tokens,
-                model=plan.model.spec.model,
-                usd=total(tuple(item.record.usd for item in made)),
-                prompt_hash=PROMPT_HASH,
-                created_at=utc_now(),
-            ),
-            now=utc_now(),
-            usage=live.meter.take(),
-        )
+    summary = Summary(
+        first=block.first,
+        last=block.last,
+        text=text,
+        tokens=tokens,
+        model=plan.model.spec.model,
+        usd=total(tuple(item.record.usd for item in made)),
+        prompt_hash=PROMPT_HASH,
+        created_at=utc_now(),
     )
+    with live.meter.taken() as usage:
+        summary = await live.store.write_summary(
+            SummaryWrite(key=live.key, tern=live.number, summary=summary, now=utc_now(), usage=usage)
+        )
     done = replace(block, state="done", attempts=block.attempts + 1, error="")
     live.window = windows.after_summary(live.thread, live.window, summary, done)
     active = min(len(live.window.summaries), plan.keep)
@@ -228,9 +225,8 @@ async def _failed(live: LiveTern, windows: Windows, block: Block, error: Excepti
     after = after_failure(block, cause)
     fate = "skipped" if after.state == "skipped" else "tried again after the next turn"
     live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
-    await live.store.settle(
-        MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), block=after, usage=live.meter.take())
-    )
+    with live.meter.taken() as usage:
+        await live.store.settle(MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), block=after, usage=usage))
     live.window = windows.after_block(live.thread, live.window, after)
     code, hint = "compaction.failed", "see __cause__; the turns stay raw, 'memory compact' tries again"
     if isinstance(error, CompactionError):

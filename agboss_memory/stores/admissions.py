@@ -116,6 +116,7 @@ class Admitted(Record, kw_only=True):
         pending: Work that an earlier Tern left, oldest first.
         ticket: When busy: the ticket to come again with, 0 when none was asked for.
         resumes: How often the Tern was taken over, this time included.
+        stalled: How often it was since its last new step, this time included.
     """
 
     kind: Literal["admitted", "repeat", "busy"]
@@ -131,6 +132,7 @@ class Admitted(Record, kw_only=True):
     pending: tuple[PendingWork, ...] = ()
     ticket: int = 0
     resumes: int = 0
+    stalled: int = 0
 
 
 class Enqueue(Record, kw_only=True):
@@ -193,6 +195,32 @@ class Claim(Record, kw_only=True):
 
     key: int
     number: int
+    holder: str
+    now: datetime
+    lease_seconds: float = 10.0
+    window: WindowSpec = WindowSpec()
+
+
+class Owing(Record, kw_only=True):
+    """A thread for which memory work is left."""
+
+    key: int
+    thread: str
+    owner: str | None = None
+
+
+class MemoryClaim(Record, kw_only=True):
+    """A request to have a thread for memory work outside a Tern.
+
+    Attributes:
+        key: The thread's key.
+        holder: Identifies this App in the lease.
+        now: Aware UTC.
+        lease_seconds: How long the lease lasts unless renewed.
+        window: What to read.
+    """
+
+    key: int
     holder: str
     now: datetime
     lease_seconds: float = 10.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agboss_memory.contract import Conversation
 from agboss_memory.messages import Block, Message, Summary, Tern
@@ -26,6 +26,8 @@ from agboss_memory.stores.admissions import (
     Claim,
     Enqueue,
     Interruption,
+    MemoryClaim,
+    Owing,
     PendingWork,
     Resumable,
     Step,
@@ -79,6 +81,8 @@ class Commit(Record, kw_only=True):
         strategies: Names of strategies whose ``update_memory`` is due.
         steps: Nodes that ran, for the daily ledger.
         tool_calls: Tools that ran, for the daily ledger.
+        remembers: Whether the lease stays for memory work until ``release``: ``no``, ``due`` when blocks or strategies
+            are due after it, ``yes``.
         now: Aware UTC.
     """
 
@@ -92,13 +96,21 @@ class Commit(Record, kw_only=True):
     usage: tuple[BookedUsage, ...] = ()
     blocks: tuple[Block, ...] = ()
     strategies: tuple[str, ...] = ()
+    remembers: Literal["no", "due", "yes"] = "no"
 
 
 class Committed(Record, kw_only=True):
-    """What the final transaction left: the thread's version and the blocks that are due now, oldest first."""
+    """What the final transaction left.
+
+    Attributes:
+        version: The thread's version.
+        due: Blocks that are due now, oldest first.
+        held: The lease stays until ``release``.
+    """
 
     version: int
     due: tuple[Block, ...] = ()
+    held: bool = False
 
 
 class ThreadRef(Record, kw_only=True):
@@ -295,6 +307,24 @@ class Store(Protocol):
         """Go on with a resumable Tern: ``admitted`` with ``resumed``, or ``busy`` when it is none any more.
 
         Raises ThreadDeletedError.
+        """
+        ...
+
+    async def owing(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Owing, ...]:
+        """Threads that nobody has and for which memory work is left, by key, with a greater key than ``after``."""
+        ...
+
+    async def hold(self, request: MemoryClaim) -> ThreadState | None:
+        """Have a thread for memory work until ``release``; None when somebody has it.
+
+        Raises ThreadDeletedError.
+        """
+        ...
+
+    async def release(self, key: int, fence: int, number: int) -> None:
+        """Let others have a thread after memory work, or when the end of Tern ``number`` could not be stored.
+
+        The last ``settle`` of a thread without further work does it by itself. No fault when somebody else has it.
         """
         ...
 

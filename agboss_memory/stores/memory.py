@@ -22,7 +22,9 @@ from agboss_memory.stores.contract import (
     Enqueue,
     Finding,
     Interruption,
+    MemoryClaim,
     MemoryOutcome,
+    Owing,
     Resumable,
     StepWrite,
     SummaryWrite,
@@ -33,9 +35,10 @@ from agboss_memory.stores.contract import (
     WindowSpec,
 )
 from agboss_memory.stores.files import FileStore, MemoryFiles
-from agboss_memory.stores.lease import holder_alive, lease_holds
+from agboss_memory.stores.lease import lease_holds
 from agboss_memory.stores.memory_ledger import MemoryLedger
 from agboss_memory.stores.memory_reads import MemoryReads
+from agboss_memory.stores.memory_states import info_of, state_of, taken
 from agboss_memory.stores.memory_terns import ended
 from agboss_memory.stores.memory_thread import MemoryThread
 from agboss_memory.stores.memory_tickets import Tickets
@@ -51,20 +54,6 @@ from agboss_memory.stores.refusals import (
     refuse_invalid,
     unknown_thread,
 )
-from agboss_memory.stores.spending import known_spend
-
-
-def _info(thread: MemoryThread) -> ThreadInfo:
-    return ThreadInfo(
-        id=thread.id,
-        workflow=thread.workflow,
-        owner=thread.owner,
-        created_at=thread.created_at,
-        updated_at=thread.updated_at,
-        terns=thread.last,
-        running=thread.running != 0 and holder_alive(thread.holder),
-        spend=known_spend(thread.total.nano_usd, thread.total.unknown),
-    )
 
 
 class MemoryStore(MemoryLedger, MemoryReads):
@@ -104,7 +93,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
             thread = self._create(request, now)
         elif thread.owner != request.owner:
             raise foreign_thread(request.workflow, request.thread)
-        if thread.running and lease_holds(thread.holder, thread.lease_until, now, request.holder):
+        if taken(thread, now, request.holder):
             return self._busy(request, thread)
         ahead = self._tickets.first(request.workflow, request.thread, now)
         if ahead and ahead != request.ticket:
@@ -180,7 +169,8 @@ class MemoryStore(MemoryLedger, MemoryReads):
         thread.fence += fresh
         thread.version += 1
         thread.resumes = thread.resumes + 1 if resumed and not paused else 0
-        thread.stop = 0
+        thread.stalled = thread.stalled + 1 if resumed and not paused else 0
+        thread.stop = thread.remembering = 0
         thread.holder = request.holder
         thread.lease_until = now + timedelta(seconds=request.lease_seconds)
         thread.updated_at = now
@@ -198,6 +188,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
             closed=closed,
             pending=thread.pending(),
             resumes=thread.resumes,
+            stalled=thread.stalled,
         )
 
     async def resume(self, request: Resumption) -> Admitted:
@@ -209,7 +200,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         if tern.status.finished or (paused and not goes_on(request, tuple(kept.values()), fresh)):
             answer = Admitted(kind="repeat", thread=thread.id, key=thread.key, number=number, tern=tern)
             return self._leave_with(request, answer)
-        if thread.running and lease_holds(thread.holder, thread.lease_until, now, request.holder):
+        if taken(thread, now, request.holder):
             return self._busy(request, thread)
         ahead = self._tickets.first(thread.workflow, thread.id, now)
         if paused and ahead and ahead != request.ticket:
@@ -223,7 +214,6 @@ class MemoryStore(MemoryLedger, MemoryReads):
         thread = self._existing(request.key)
         number = request.tern.number
         admission = self._held(thread, request.fence, number)
-        del self._running[thread.key]
         thread.end(ended(admission, request))
         if request.messages:
             thread.say(number, request.messages)
@@ -236,8 +226,55 @@ class MemoryStore(MemoryLedger, MemoryReads):
             thread.owe(number, request.strategies)
         thread.version += 1
         thread.updated_at = as_utc(request.now)
+        due = thread.blocks.due()
+        held = request.remembers == "yes" or (request.remembers == "due" and bool(request.strategies or due))
+        if held:
+            thread.remembering = number
+        else:
+            self._let_go(thread)
+        return Committed(version=thread.version, due=due, held=held)
+
+    def _let_go(self, thread: MemoryThread) -> None:
+        thread.remembering = 0
+        self._running.pop(thread.key, None)
         self._bell.ring(thread.key)
-        return Committed(version=thread.version, due=thread.blocks.due())
+
+    async def owing(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Owing, ...]:
+        """See ``Store.owing``."""
+        now = as_utc(now)
+        found = [
+            Owing(key=thread.key, thread=thread.id, owner=thread.owner)
+            for thread in self._by_key.values()
+            if thread.key > after
+            and thread.workflow == workflow
+            and thread.owes()
+            and not (thread.running or taken(thread, now, ""))
+        ]
+        return tuple(found[: max(limit, 0)])
+
+    async def hold(self, request: MemoryClaim) -> ThreadState | None:
+        """See ``Store.hold``."""
+        thread, now = self._existing(request.key), as_utc(request.now)
+        if taken(thread, now, request.holder):
+            return None
+        thread.remembering = max(thread.last, 1)
+        thread.fence += 1
+        thread.version += 1
+        thread.holder = request.holder
+        thread.lease_until = now + timedelta(seconds=request.lease_seconds)
+        self._running[thread.key] = thread
+        return state_of(thread, request.window)
+
+    async def release(self, key: int, fence: int, number: int) -> None:
+        """See ``Store.release``."""
+        thread = self._by_key.get(key)
+        if thread is not None and thread.fence == fence and max(number, 1) in (thread.running, thread.remembering):
+            thread.lease_until = EPOCH
+            if thread.running:  # its end could not be stored: whoever wants to may take it over
+                thread.remembering = 0
+                self._bell.ring(key)
+            else:
+                self._let_go(thread)
 
     @staticmethod
     def _held(thread: MemoryThread, fence: int, number: int) -> Admission:
@@ -254,7 +291,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         for thread in self._running.values():
             if thread.holder == holder:
                 thread.lease_until = until
-                if thread.stop == thread.running:
+                if thread.running and thread.stop == thread.running:
                     asked.append(Interruption(key=thread.key, number=thread.running, holder=holder))
         return tuple(asked)
 
@@ -287,16 +324,14 @@ class MemoryStore(MemoryLedger, MemoryReads):
         orphaned = [
             thread
             for key, thread in sorted(self._running.items())
-            if key > after
-            and thread.workflow == workflow
-            and not lease_holds(thread.holder, thread.lease_until, now, "")
+            if key > after and thread.running and thread.workflow == workflow and not taken(thread, now, "")
         ]
         return tuple(thread.resumable(thread.running) for thread in orphaned[: max(limit, 0)])
 
     async def claim(self, request: Claim) -> Admitted:
         """See ``Store.claim``."""
         thread, now = self._existing(request.key), as_utc(request.now)
-        if thread.running != request.number or lease_holds(thread.holder, thread.lease_until, now, ""):
+        if thread.running != request.number or taken(thread, now, ""):
             return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running)
         return self._take(thread, request, now, request.number, (), resumed=True)
 
@@ -305,6 +340,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         thread = self._existing(request.key)
         self._held(thread, request.fence, request.number)
         thread.steps.setdefault(request.number, {}).setdefault(request.step.key, request.step)
+        thread.stalled = 0
         if request.usage:
             self.spent(thread, request.now, thread.book(request.number, request.usage))
 
@@ -337,18 +373,12 @@ class MemoryStore(MemoryLedger, MemoryReads):
         if request.block is not None:
             thread.blocks.put(request.block)
             thread.version += 1
+        if request.done and thread.remembering == request.tern and not thread.owes():
+            self._let_go(thread)
 
     async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
         """See ``Store.thread``."""
-        thread = self._named(ref)
-        return ThreadState(
-            info=_info(thread),
-            key=thread.key,
-            fence=thread.fence,
-            version=thread.version,
-            window=thread.window(window),
-            pending=thread.pending(),
-        )
+        return state_of(self._named(ref), window)
 
     async def threads(self, workflow: str, owner: str | None, after: str | None, limit: int) -> tuple[ThreadInfo, ...]:
         """See ``Store.threads``. Newest means made last."""
@@ -358,7 +388,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
             if last is None or owner not in (None, last.owner):
                 raise unknown_thread(workflow, after)
             mine = [thread for thread in mine if thread.key < last.key]
-        return tuple(_info(thread) for thread in mine[::-1][: max(limit, 0)])
+        return tuple(info_of(thread) for thread in mine[::-1][: max(limit, 0)])
 
     async def append(self, request: Append) -> Appended:
         """See ``Store.append``."""

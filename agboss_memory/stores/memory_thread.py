@@ -64,8 +64,10 @@ class MemoryThread:
         "key",
         "lease_until",
         "owner",
+        "remembering",
         "resumes",
         "running",
+        "stalled",
         "steps",
         "stop",
         "total",
@@ -81,6 +83,7 @@ class MemoryThread:
         self.owner = owner
         self.created_at = self.updated_at = self.lease_until = now
         self.version = self.fence = self.running = self.stop = self.resumes = self.imported = 0
+        self.remembering = self.stalled = 0
         self.holder = ""
         self.idempotency_keys: dict[int, str] = {}
         self.steps: dict[int, dict[str, Step]] = {}
@@ -350,6 +353,10 @@ class MemoryThread:
             self._work.pop(place, None)
         elif place in self._work:
             self._work[place] = work.attempts + 1
+
+    def owes(self) -> bool:
+        """Whether strategies or blocks are still due."""
+        return bool(self._work or self.blocks.due())
 
     def pending(self) -> tuple[PendingWork, ...]:
         """Work that is still to be done, oldest first."""

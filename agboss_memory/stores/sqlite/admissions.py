@@ -10,8 +10,11 @@ from agboss_memory.stores.contract import (
     Admitted,
     Claim,
     Enqueue,
+    MemoryClaim,
+    Owing,
     Resumable,
     TernPage,
+    ThreadState,
 )
 from agboss_memory.stores.pauses import Resumption
 from agboss_memory.stores.refusals import foreign_thread, key_conflict, matches
@@ -31,7 +34,7 @@ def admit(connection: sqlite3.Connection, request: Admission) -> Admitted:
         row = threads.create(connection, request)
     elif row.owner != encode_optional(request.owner):
         raise foreign_thread(request.workflow, request.thread)
-    if row.running and row.holds(request.now, request.holder):
+    if row.taken(request.now, request.holder):
         return busy(connection, request, row, row.running)
     ahead = tickets.first(connection, request.workflow, request.thread, request.now)
     if ahead and ahead != request.ticket:
@@ -111,9 +114,10 @@ def take(
     row.fence += fresh
     row.version += 1
     row.holder = holder
-    row.lease_until = to_micros(request.now) + round(request.lease_seconds * 1_000_000)
+    row.lease_until = _until(request)
     row.running = number
     row.resumes = row.resumes + 1 if resumed and not paused else 0
+    row.stalled = row.stalled + 1 if resumed and not paused else 0
     threads.take(connection, row, request.now, traces=resumed)
     keep = isinstance(request, Admission) and request.known == known and not fresh
     return Admitted(
@@ -128,6 +132,7 @@ def take(
         closed=closed,
         pending=work.pending(connection, row.key),
         resumes=row.resumes,
+        stalled=row.stalled,
     )
 
 
@@ -158,3 +163,24 @@ def claim(connection: sqlite3.Connection, request: Claim) -> Admitted:
     if row.running != request.number or row.holds(request.now, ""):
         return Admitted(kind="busy", thread=decode_text(row.id), key=row.key, number=row.running)
     return take(connection, request, row, request.number, (), resumed=True)
+
+
+def owing(connection: sqlite3.Connection, workflow: str, now: datetime, after: int, limit: int) -> tuple[Owing, ...]:
+    """Threads that nobody has and for which memory work is left."""
+    return tuple(
+        Owing(key=row.key, thread=decode_text(row.id), owner=decode_optional(row.owner))
+        for row in threads.owing(connection, workflow, now, after, limit)
+    )
+
+
+def hold(connection: sqlite3.Connection, request: MemoryClaim) -> ThreadState | None:
+    """Have a thread for memory work."""
+    row = threads.get(connection, request.key)
+    if row.taken(request.now, request.holder):
+        return None
+    threads.hold(connection, row, request.holder, _until(request))
+    return reads.state_of(connection, threads.get(connection, request.key), request.window)
+
+
+def _until(request: Admission | Claim | Resumption | MemoryClaim) -> int:
+    return to_micros(request.now) + round(request.lease_seconds * 1_000_000)

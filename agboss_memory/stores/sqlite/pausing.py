@@ -30,7 +30,7 @@ def resume(connection: sqlite3.Connection, request: Resumption) -> Admitted:
         (stored,) = reads.terns_with_usage(connection, row.key, TernPage(after=number - 1, before=number + 1))
         answer = Admitted(kind="repeat", thread=decode_text(row.id), key=row.key, number=number, tern=stored)
         return admissions.leave_with(connection, request, answer)
-    if row.running and row.holds(request.now, request.holder):
+    if row.taken(request.now, request.holder):
         return admissions.busy(connection, request, row, row.running)
     ahead = tickets.first(connection, decode_text(row.workflow), decode_text(row.id), request.now)
     if waits and ahead and ahead != request.ticket:

@@ -49,7 +49,11 @@ def conversation(connection: sqlite3.Connection, key: int, agent: str, limit: in
 
 def state(connection: sqlite3.Connection, ref: ThreadRef, spec: WindowSpec) -> ThreadState:
     """A thread as it stands."""
-    row = threads.named(connection, ref)
+    return state_of(connection, threads.named(connection, ref), spec)
+
+
+def state_of(connection: sqlite3.Connection, row: threads.ThreadRow, spec: WindowSpec) -> ThreadState:
+    """The state of a thread that was read."""
     return ThreadState(
         info=row.info(),
         key=row.key,

@@ -25,8 +25,10 @@ from agboss_memory.stores.contract import (
     Enqueue,
     Finding,
     Interruption,
+    MemoryClaim,
     MemoryOutcome,
     MessagePage,
+    Owing,
     Resumable,
     Step,
     StepWrite,
@@ -148,9 +150,34 @@ class SqliteStore:
         except (LeaseLostError, ThreadDeletedError):
             self._running.pop(request.key, None)
             raise
-        self._running.pop(request.key, None)
-        self._bell.ring(request.key)
+        if not committed.held:
+            self._let_go(request.key)
         return committed
+
+    def _let_go(self, key: int) -> None:
+        self._running.pop(key, None)
+        self._bell.ring(key)
+
+    async def owing(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Owing, ...]:
+        """See ``Store.owing``."""
+        return await self._connection.read(
+            partial(admissions.owing, workflow=workflow, now=now, after=after, limit=limit)
+        )
+
+    async def hold(self, request: MemoryClaim) -> ThreadState | None:
+        """See ``Store.hold``."""
+        state = await self._connection.write(partial(admissions.hold, request=request), keep=True)
+        if state is not None:
+            self._running[request.key] = request.holder
+        return state
+
+    async def release(self, key: int, fence: int, number: int) -> None:
+        """See ``Store.release``."""
+        if self._running.pop(key, None) is not None:
+            try:
+                await self._connection.write(partial(threads.release, key=key, fence=fence, number=number))
+            finally:
+                self._bell.ring(key)
 
     async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
         """See ``Store.renew``."""
@@ -213,7 +240,8 @@ class SqliteStore:
 
     async def settle(self, request: MemoryOutcome) -> None:
         """See ``Store.settle``."""
-        await self._connection.write(partial(transactions.settle, request=request))
+        if await self._connection.write(partial(transactions.settle, request=request)):
+            self._let_go(request.key)
 
     async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
         """See ``Store.thread``."""

@@ -16,7 +16,7 @@ from agboss_memory.stores.text import decode_optional, decode_text, encode_optio
 
 _SELECT = (
     "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running, "
-    "resumes, nano_usd, unpriced "
+    "resumes, nano_usd, unpriced, remembering, stalled "
     "FROM threads WHERE "
 )
 BY_ID = _SELECT + "workflow = ? AND id = ?"
@@ -27,20 +27,35 @@ INSERT = (
 )
 TAKE = (
     "UPDATE threads SET last_seq = ?, version = ?, fence = ?, holder = ?, lease_until = ?, running = ?, resumes = ?, "
-    "traces = ?, stop = 0, updated_at = ? WHERE key = ?"
+    "stalled = ?, traces = ?, stop = 0, remembering = 0, updated_at = ? WHERE key = ?"
 )
 # Read and write apart: RETURNING costs more than both.
-RUNS = "SELECT version, workflow, traces FROM threads WHERE key = ? AND fence = ? AND running = ?"
-RELEASE = "UPDATE threads SET running = 0, version = ?, updated_at = ? WHERE key = ?"
-TRACED = "UPDATE threads SET traces = 1 WHERE key = ?"
+RUNS = "SELECT version, workflow, traces, stalled FROM threads WHERE key = ? AND fence = ? AND running = ?"
+END = "UPDATE threads SET running = 0, version = ?, updated_at = ? WHERE key = ?"
+REMEMBERS = "UPDATE threads SET remembering = ? WHERE key = ?"
+HOLD = (
+    "UPDATE threads SET remembering = ?, fence = fence + 1, version = version + 1, holder = ?, lease_until = ? "
+    "WHERE key = ?"
+)
+RELEASE = (
+    "UPDATE threads SET remembering = 0, lease_until = 0 WHERE key = ?1 AND fence = ?2 AND ?3 IN (running, remembering)"
+)
+FREE = "UPDATE threads SET remembering = 0 WHERE key = ?"
+TRACED = "UPDATE threads SET traces = 1, stalled = 0 WHERE key = ?"
 TOUCH = "UPDATE threads SET version = version + 1 WHERE key = ?"
 TOUCH_AT = "UPDATE threads SET version = version + 1, updated_at = ? WHERE key = ?"
 RENEW = (
-    "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND running <> 0 RETURNING running, stop = running"
+    "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND (running <> 0 OR remembering <> 0) "
+    "RETURNING running, running <> 0 AND stop = running"
 )
 STOP = "UPDATE threads SET stop = running WHERE key = ?"
 # Read by key, page by page: an index on running Terns would cost every Tern a page.
 RUNNING = _SELECT + "workflow = ? AND key > ? AND running <> 0 ORDER BY key LIMIT ?"
+_LEFT = (
+    "SELECT thread_key FROM work UNION SELECT thread_key FROM blocks INDEXED BY blocks_unsettled "
+    "WHERE state IN ('open', 'due') AND state = 'due'"
+)
+OWING = _SELECT + f"workflow = ? AND key > ? AND running = 0 AND key IN ({_LEFT}) ORDER BY key LIMIT ?"
 DELETE = "DELETE FROM threads WHERE key = ?"
 LIST_ALL = _SELECT + "workflow = ? AND key < ? ORDER BY key DESC LIMIT ?"
 LIST_OWNED = _SELECT + "workflow = ? AND owner = ? AND key < ? ORDER BY key DESC LIMIT ?"
@@ -66,6 +81,12 @@ class ThreadRow(Struct):
     resumes: int = 0
     nano_usd: int = 0
     unpriced: int = 0
+    remembering: int = 0
+    stalled: int = 0
+
+    def taken(self, now: datetime, asker: str) -> bool:
+        """Whether a Tern, or memory work after one, keeps ``asker`` out."""
+        return bool(self.running or self.remembering) and self.holds(now, asker)
 
     def holds(self, now: datetime, asker: str) -> bool:
         """Whether its lease keeps ``asker`` out."""
@@ -136,6 +157,7 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime, *, trace
             row.lease_until,
             row.running,
             row.resumes,
+            row.stalled,
             traces,
             to_micros(now),
             row.key,
@@ -143,8 +165,8 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime, *, trace
     )
 
 
-def running(connection: sqlite3.Connection, key: int, fence: int, number: int) -> tuple[int, str, bool]:
-    """The version, the workflow (encoded), and whether the Tern left traces before its end.
+def running(connection: sqlite3.Connection, key: int, fence: int, number: int) -> tuple[int, str, bool, int]:
+    """The version, the workflow (encoded), whether the Tern left traces before its end, and how often it stalled.
 
     Raises ThreadDeletedError or LeaseLostError unless the Tern runs under this fence.
     """
@@ -152,16 +174,36 @@ def running(connection: sqlite3.Connection, key: int, fence: int, number: int) -
     if row is None:
         get(connection, key)
         raise lost_lease(key, number)
-    return row[0], row[1], bool(row[2])
+    return row[0], row[1], bool(row[2]), row[3]
 
 
-def release(connection: sqlite3.Connection, key: int, version: int, now: datetime) -> None:
+def end(connection: sqlite3.Connection, key: int, version: int, now: datetime) -> None:
     """The running Tern ends with this version."""
-    connection.execute(RELEASE, (version, to_micros(now), key))
+    connection.execute(END, (version, to_micros(now), key))
+
+
+def remembers(connection: sqlite3.Connection, key: int, number: int) -> None:
+    """Memory work keeps the lease of the Tern that has just ended."""
+    connection.execute(REMEMBERS, (number, key))
+
+
+def hold(connection: sqlite3.Connection, row: ThreadRow, holder: str, until: int) -> None:
+    """Memory work outside a Tern takes the thread; without a Tern in it, it is that of the first one to come."""
+    connection.execute(HOLD, (max(row.last_seq, 1), encode_text(holder), until, row.key))
+
+
+def free(connection: sqlite3.Connection, key: int) -> None:
+    """Memory work has ended."""
+    connection.execute(FREE, (key,))
+
+
+def release(connection: sqlite3.Connection, key: int, fence: int, number: int) -> None:
+    """Whoever had the thread under this fence for this Tern lets go of it."""
+    connection.execute(RELEASE, (key, fence, max(number, 1)))
 
 
 def traced(connection: sqlite3.Connection, key: int) -> None:
-    """The running Tern leaves something before its end."""
+    """The running Tern leaves something before its end, which is also a sign of progress."""
     connection.execute(TRACED, (key,))
 
 
@@ -196,11 +238,22 @@ def interrupt(connection: sqlite3.Connection, ref: ThreadRef) -> Interruption | 
 
 def orphaned(connection: sqlite3.Connection, workflow: str, now: datetime, after: int, limit: int) -> list[ThreadRow]:
     """Threads whose Tern nobody runs, by key."""
+    return _without_holder(connection, RUNNING, workflow, now, after, limit)
+
+
+def owing(connection: sqlite3.Connection, workflow: str, now: datetime, after: int, limit: int) -> list[ThreadRow]:
+    """Threads that nobody has and for which memory work is left, by key."""
+    return _without_holder(connection, OWING, workflow, now, after, limit)
+
+
+def _without_holder(
+    connection: sqlite3.Connection, select: str, workflow: str, now: datetime, after: int, limit: int
+) -> list[ThreadRow]:
     found: list[ThreadRow] = []
     while len(found) < limit:
-        page = connection.execute(RUNNING, (encode_text(workflow), after, limit)).fetchall()
+        page = connection.execute(select, (encode_text(workflow), after, limit)).fetchall()
         rows = [ThreadRow(*row) for row in page]
-        found += [row for row in rows if not row.holds(now, "")]
+        found += [row for row in rows if not row.taken(now, "")]
         if len(rows) < limit:
             break
         after = rows[-1].key

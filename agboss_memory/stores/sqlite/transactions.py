@@ -40,9 +40,9 @@ from agboss_memory.stores.text import encode_optional, encode_text
 def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     """End a Tern with all that it leaves."""
     key, number = request.key, request.tern.number
-    version, workflow, traces = threads.running(connection, key, request.fence, number)
+    version, workflow, traces, _ = threads.running(connection, key, request.fence, number)
     version += 1
-    threads.release(connection, key, version, request.now)
+    threads.end(connection, key, version, request.now)
     ranges = conversations.grow(connection, key, request.messages)
     earlier = usage.decode(terns.booked(connection, key, number)) if traces else []  # of a Tern that had paused
     fresh = usage.unbooked(connection, key, number, request.usage, look=traces, known=earlier)
@@ -60,13 +60,16 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     due = blocks.complete(connection, key, number)
     if request.strategies:
         terns.memory_owed(connection, key, number)
-    return Committed(version=version, due=due)
+    held = request.remembers == "yes" or (request.remembers == "due" and bool(request.strategies or due))
+    if held:
+        threads.remembers(connection, key, number)
+    return Committed(version=version, due=due, held=held)
 
 
 def write_step(connection: sqlite3.Connection, request: StepWrite) -> None:
     """Keep a finished step of the running Tern."""
-    _, _, traces = threads.running(connection, request.key, request.fence, request.number)
-    if not traces:
+    _, _, traces, stalled = threads.running(connection, request.key, request.fence, request.number)
+    if not traces or stalled:
         threads.traced(connection, request.key)
     steps.write(connection, request.key, request.number, request.step)
     if request.usage:
@@ -122,8 +125,8 @@ def _book(
             threads.traced(connection, row.key)
 
 
-def settle(connection: sqlite3.Connection, request: MemoryOutcome) -> None:
-    """Record the end of memory work that wrote no summary."""
+def settle(connection: sqlite3.Connection, request: MemoryOutcome) -> bool:
+    """Record the end of memory work that wrote no summary. Says whether the thread is free by it."""
     row = threads.get(connection, request.key)
     _book(connection, row, request.tern, request.usage, request.now)
     if request.work is not None:
@@ -133,6 +136,10 @@ def settle(connection: sqlite3.Connection, request: MemoryOutcome) -> None:
         blocks.put(connection, row.key, request.block)
         terns.memory_settled(connection, row.key, request.block.last)
         threads.touch(connection, row.key)
+    ends = request.done and row.remembering == request.tern and not work.left(connection, row.key)
+    if ends:
+        threads.free(connection, row.key)
+    return ends
 
 
 def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | None:

@@ -11,6 +11,10 @@ from agboss_memory.stores.text import decode_text, encode_text
 OWE = "INSERT INTO work (thread_key, tern_seq, strategy, attempts) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
 RESTORE = "INSERT INTO work (thread_key, tern_seq, strategy, attempts) VALUES (?, ?, ?, ?)"
 PENDING = "SELECT tern_seq, strategy, attempts FROM work WHERE thread_key = ? ORDER BY tern_seq, strategy"
+LEFT = (
+    "SELECT EXISTS (SELECT 1 FROM work WHERE thread_key = ?1) OR EXISTS (SELECT 1 FROM blocks INDEXED BY blocks_unsettled "
+    "WHERE thread_key = ?1 AND state IN ('open', 'due') AND state = 'due')"
+)
 DONE = "DELETE FROM work WHERE thread_key = ? AND tern_seq = ? AND strategy = ?"
 TRIED = "UPDATE work SET attempts = ? WHERE thread_key = ? AND tern_seq = ? AND strategy = ?"
 
@@ -25,6 +29,11 @@ def pending(connection: sqlite3.Connection, key: int) -> tuple[PendingWork, ...]
     """Work that is still to be done, oldest first."""
     rows = connection.execute(PENDING, (key,)).fetchall()
     return tuple(PendingWork(tern=row[0], strategy=decode_text(row[1]), attempts=row[2]) for row in rows)
+
+
+def left(connection: sqlite3.Connection, key: int) -> bool:
+    """Whether strategies or blocks of a thread are still due."""
+    return bool(connection.execute(LEFT, (key,)).fetchone()[0])
 
 
 def tried(connection: sqlite3.Connection, key: int, work: PendingWork, *, done: bool) -> None:

@@ -78,7 +78,7 @@ async def test_more_ledger_than_bookings_is_a_finding_until_a_thread_was_deleted
     with sqlite3.connect(tmp_path / "log.db") as connection:
         connection.execute(
             "INSERT INTO threads SELECT 2, workflow, 'x', owner, created_at, updated_at, 0, version, fence,"
-            " holder, lease_until, running, 0, 0, 0, 0, 0, 0 FROM threads"
+            " holder, lease_until, running, 0, 0, 0, 0, 0, 0, 0, 0 FROM threads"
         )
         connection.execute("DELETE FROM threads WHERE key = 2")
     connection.close()

@@ -1,0 +1,52 @@
+"""What was paid for and could not be stored: it is booked as soon as the store takes it."""
+
+from __future__ import annotations
+
+import logging
+
+from agboss.run import LiveTern
+from agboss_memory.contract import utc_now
+from agboss_memory.errors import StoreError, ThreadDeletedError
+from agboss_memory.stores.contract import MemoryOutcome, Store
+
+logger = logging.getLogger("agboss")
+
+
+class Unbooked:
+    """Bookings of one App that wait for a store that takes them. False when there are none."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[int, int], MemoryOutcome] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def keep(self, live: LiveTern) -> None:
+        """Keep all that a Tern has paid. Booking is idempotent: what is there already is not booked again."""
+        usage = tuple(live.meter.booked)
+        if usage:
+            outcome = MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), usage=usage)
+            self._waiting[live.key, live.number] = outcome
+
+    async def book(self, store: Store) -> None:
+        """Try again. What still fails goes on waiting."""
+        for place, outcome in tuple(self._waiting.items()):
+            try:
+                await store.settle(outcome)
+            except ThreadDeletedError:
+                pass  # its cost goes with it
+            except StoreError:
+                return
+            self._waiting.pop(place, None)
+
+    def give_up(self) -> None:
+        """Tell what is lost."""
+        for outcome in self._waiting.values():
+            known = [item.record.usd for item in outcome.usage if item.record.usd is not None]
+            logger.error(
+                "%d calls (%s USD) of turn %d could not be booked; the store refused them to the end",
+                len(outcome.usage),
+                sum(known),
+                outcome.tern,
+            )
+        self._waiting.clear()
