@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
     from agboss.app.progress import CompactProgress
-    from agboss.app.recovery import left_behind, recover
+    from agboss.app.recovery import catch_up, left_behind, recover
     from agboss.app.resuming import ResumeArguments, cancel_paused, resume_request
     from agboss.app.spending import Spend, spend_of
     from agboss.app.streaming import RunStream, direct_agents
@@ -34,7 +34,7 @@ else:
             ),
             "agboss.app.memory": ("AppMemory",),
             "agboss.app.progress": ("CompactProgress",),
-            "agboss.app.recovery": ("left_behind", "recover"),
+            "agboss.app.recovery": ("catch_up", "left_behind", "recover"),
             "agboss.app.resuming": ("ResumeArguments", "cancel_paused", "resume_request"),
             "agboss.app.spending": ("Spend", "spend_of"),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
@@ -67,6 +67,7 @@ __all__ = [
     "WorkingMemory",
     "agent_infos",
     "cancel_paused",
+    "catch_up",
     "create_app",
     "direct_agents",
     "left_behind",

@@ -432,14 +432,18 @@ class App:
         return await parts.spend_of(await self._lifecycle.runtime(), days, owner)
 
     async def recover(self) -> tuple[RunResult, ...]:
-        """Go on with every Tern that a vanished process left, without repeating a call that it finished.
+        """Go on with every Tern that a vanished process left, then with memory work that was left in idle threads.
 
-        A Tern runs again from its start; what stands in its journal is taken from there. Terns that another process
-        takes first, and those whose start is no longer part of the workflow, are left alone.
+        A Tern runs again from its start; what stands in its journal is taken from there, so that no finished call is
+        repeated. Terns that another process takes first, and those whose start is no longer part of the workflow, are
+        left alone. Memory work is that of at most 100 threads per call, in each as much as one Tern does.
 
         Returns:
             The result of each, in the order of their threads; of those that failed too.
         """
         if not await parts.left_behind(await self._lifecycle.runtime()):
             return ()  # nothing to do needs no key of a model
-        return await parts.recover(await self._lifecycle.runtime(models=True))
+        runtime = await self._lifecycle.runtime(models=True)
+        results = await parts.recover(runtime)
+        await parts.catch_up(runtime)
+        return results

@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agboss.agents import AgentPlan
+from agboss.app.holding import carried, held
 from agboss.app.past import past_conversation, past_tern, past_window
-from agboss.app.progress import HearProgress, ProgressTeller, ToldMeter
+from agboss.app.progress import HearProgress, ProgressTeller
 from agboss.app.request import check_id
 from agboss.app.working_memory import WorkingMemory, working_memory
 from agboss.components.agent import PromptContext
-from agboss.container import CURRENT, TernScope
 from agboss.conversing import PreviewConversation, RunningConversation
 from agboss.errors import InvalidInputError, ThreadBusyError
-from agboss.journal import Journal
 from agboss.queue import thread_line
-from agboss.run import LiveTern, Warnings
-from agboss.runtime import Runtime, spent_today
-from agboss.tern import ContextRequest, book_rest, build_context, compact_block
-from agboss.units import new_id
+from agboss.run import LiveTern
+from agboss.runtime import Runtime
+from agboss.tern import ContextRequest, build_context, compact_block
 from agboss_memory.compaction import PER_TERN, plan_blocks
 from agboss_memory.config import AnyMemoryConfig, parse_memory_config
 from agboss_memory.contract import CompressReport, MemoryContext, utc_now
@@ -164,23 +162,31 @@ class AppMemory:
         reader = self._reader(runtime, agent)
         await self._lock(runtime, thread)
         try:
-            state = await self._idle(runtime, thread, owner)
+            found = await self._idle(runtime, thread, owner)
             teller = None if progress is None else ProgressTeller(progress)
-            live = await self._carrier(runtime, state, teller)
-            token = CURRENT.set(TernScope(thread_id=thread, meter=live.meter))
-            try:
-                if reader is not None and reader.config is not None:
-                    return await self._compress(live, reader)
-                report = await self._catch_up(runtime, state, live, teller)
-                for custom in _custom(runtime, reader):
-                    report = _together(report, await self._compress(live, custom))
-                return report
-            finally:
-                CURRENT.reset(token)
-                runtime.windows.drop(thread)
-                await book_rest(live)
+            async with held(runtime, found.key) as state:
+                if state is None:
+                    raise _busy(thread)
+                async with carried(runtime, state, "compact", teller) as live:
+                    live.meter.memory_calls = None  # a person asked for it
+                    return await self._compact(runtime, reader, state, live, teller)
         finally:
             runtime.queue.leave(thread_line(thread))
+
+    async def _compact(
+        self,
+        runtime: Runtime,
+        reader: AgentPlan | None,
+        state: ThreadState,
+        live: LiveTern,
+        teller: ProgressTeller | None,
+    ) -> CompressReport:
+        if reader is not None and reader.config is not None:
+            return await self._compress(live, reader)
+        report = await self._catch_up(runtime, state, live, teller)
+        for custom in _custom(runtime, reader):
+            report = _together(report, await self._compress(live, custom))
+        return report
 
     async def _compress(self, live: LiveTern, agent: AgentPlan) -> CompressReport:
         own = agent.config is not None
@@ -345,36 +351,6 @@ class AppMemory:
             return ()
         return await runtime.store.messages(state.key, MessagePage(agent=plan.name, limit=plan.reach.messages))
 
-    async def _carrier(self, runtime: Runtime, state: ThreadState, teller: ProgressTeller | None) -> LiveTern:
-        """The newest Tern as the one that carries the work's cost."""
-        prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
-        warnings = Warnings(state.info.id, state.info.terns, None if teller is None else teller.take)
-        meter = ToldMeter(runtime.plan.limits, runtime.plan.cost_of, warnings.add, prefix=prefix)
-        meter.teller = teller
-        live = LiveTern(
-            plan=runtime.plan,
-            store=runtime.store,
-            thread=state.info.id,
-            key=state.key,
-            number=state.info.terns,
-            fence=state.fence,
-            owner=state.info.owner,
-            task="",
-            start="",
-            value="",
-            started_at=utc_now(),
-            window=state.window,
-            meter=meter,
-            journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter.take),
-            warnings=warnings,
-            emit=warnings.emit,
-        )
-        live.meter.memory_calls = None  # a person asked for it
-        day = await spent_today(runtime, live.started_at.date().isoformat())
-        if day is not None:
-            live.meter.bound_by(day)
-        return live
-
     def _reader(self, runtime: Runtime, agent: str | None) -> AgentPlan | None:
         """The agent that is meant; None = the thread, when no agent keeps a conversation of its own."""
         own = any(one.config is not None for one in runtime.plan.agents.values())
@@ -391,7 +367,8 @@ class AppMemory:
 
 
 def _busy(thread: str) -> ThreadBusyError:
-    return ThreadBusyError("run.thread-busy", f"a Tern is running in thread {thread!r}", "wait for it, or cancel it")
+    what = f"a Tern is running in thread {thread!r}, or its memory is at work"
+    return ThreadBusyError("run.thread-busy", what, "wait for it, or cancel it")
 
 
 def _custom(runtime: Runtime, reader: AgentPlan | None) -> list[AgentPlan]:

@@ -85,7 +85,7 @@ def _attachments(given: Any) -> tuple[Attachment, ...]:
 def check_timeout(seconds: Any) -> None:
     """Raises InvalidInputError unless ``seconds`` is None or above 0."""
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not (number and seconds > 0):
+    if seconds is not None and not (number and seconds > 0):
         raise InvalidInputError(
             "run.bad-timeout", f"timeout={seconds!r:.80}", "use a number of seconds above 0, or None"
         )

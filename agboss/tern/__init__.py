@@ -12,9 +12,17 @@ from agboss.tern.choose import Choice, ChooseRequest, choose
 from agboss.tern.dispatch import Dispatched, DispatchRequest, dispatch
 from agboss.tern.finish import Finished, FinishRequest, finish
 from agboss.tern.record import Recorded, RecordRequest, record
-from agboss.tern.update_memory import MemoryReport, MemoryRequest, book_rest, compact_block, update_memory
+from agboss.tern.update_memory import (
+    UPDATE_TRIES,
+    MemoryReport,
+    MemoryRequest,
+    book_rest,
+    compact_block,
+    update_memory,
+)
 
 __all__ = [
+    "UPDATE_TRIES",
     "AdmitRequest",
     "AdmitResult",
     "BuiltContext",
