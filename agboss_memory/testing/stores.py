@@ -20,6 +20,7 @@ from agboss_memory.testing.store_attachments import Attachments
 from agboss_memory.testing.store_commits import Commits
 from agboss_memory.testing.store_conversations import Conversations
 from agboss_memory.testing.store_copies import Copies
+from agboss_memory.testing.store_holding import Holding
 from agboss_memory.testing.store_memory_work import MemoryWork
 from agboss_memory.testing.store_pauses import Pauses
 from agboss_memory.testing.store_recovery import Recovery
@@ -36,6 +37,7 @@ class StoreConformance(
     Commits,
     Conversations,
     Copies,
+    Holding,
     MemoryWork,
     Pauses,
     Recovery,
