@@ -70,14 +70,28 @@ async def test_the_own_key_resumes_and_another_tern_closes(tmp_path: Path) -> No
 
 
 async def test_a_turn_that_ends_every_process_is_given_up(tmp_path: Path) -> None:
-    dies(tmp_path, 1, "k")
-    for point in range(2, 7):
+    """Killed six times in its first call: nothing was kept in between, and it is likely what ends its processes."""
+    for point in range(1, 7):
         dies(tmp_path, point, "k")
+    assert crashing_desk.Calls(tmp_path, 0).lines() == ["finder-0"] * 6
     async with crashing_desk.open_desk(tmp_path) as app:
         (result,) = await app.recover()
         assert result.status is TernStatus.FAILED
         (tern,) = (await app.threads.get("t")).terns
         assert tern.error_code == "run.gave-up"
+
+
+async def test_a_turn_that_gets_further_is_not_given_up(tmp_path: Path) -> None:
+    """Killed nine times, and each time but two a step further than before."""
+    for point in (1, 2, 4, 5, 7, 9, 11, 13, 14):
+        dies(tmp_path, point, "k")
+    async with crashing_desk.open_desk(tmp_path) as app:
+        (result,) = await app.recover()
+        assert (result.status, result.answer) == (TernStatus.ANSWERED, "writer is done")
+        assert any("for the 9. time" in line for line in result.warnings)
+        (tern,) = (await app.threads.get("t")).terns
+        assert len(tern.usage) == 6, "each call is booked once"
+        assert await app.threads.check() == ()
 
 
 @agent(name="slow", model="ollama:x", prompt="x")
