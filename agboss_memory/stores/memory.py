@@ -271,7 +271,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         if thread is not None and thread.fence == fence and max(number, 1) in (thread.running, thread.remembering):
             thread.lease_until = EPOCH
             if thread.running:  # its end could not be stored: whoever wants to may take it over
-                thread.remembering = 0
+                thread.holder, thread.remembering = "", 0
                 self._bell.ring(key)
             else:
                 self._let_go(thread)

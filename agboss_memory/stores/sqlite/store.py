@@ -173,11 +173,15 @@ class SqliteStore:
 
     async def release(self, key: int, fence: int, number: int) -> None:
         """See ``Store.release``."""
-        if self._running.pop(key, None) is not None:
-            try:
-                await self._connection.write(partial(threads.release, key=key, fence=fence, number=number))
-            finally:
-                self._bell.ring(key)
+        if key not in self._running:
+            return
+        try:
+            released = await self._connection.write(partial(threads.release, key=key, fence=fence, number=number))
+        except BaseException:
+            self._running.pop(key, None)  # it is not renewed any more
+            raise
+        if released:
+            self._let_go(key)
 
     async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
         """See ``Store.renew``."""

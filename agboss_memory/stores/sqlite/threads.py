@@ -197,9 +197,9 @@ def free(connection: sqlite3.Connection, key: int) -> None:
     connection.execute(FREE, (key,))
 
 
-def release(connection: sqlite3.Connection, key: int, fence: int, number: int) -> None:
-    """Whoever had the thread under this fence for this Tern lets go of it."""
-    connection.execute(RELEASE, (key, fence, max(number, 1)))
+def release(connection: sqlite3.Connection, key: int, fence: int, number: int) -> bool:
+    """Whoever had the thread under this fence for this Tern lets go of it. Says whether that was so."""
+    return connection.execute(RELEASE, (key, fence, max(number, 1))).rowcount > 0
 
 
 def traced(connection: sqlite3.Connection, key: int) -> None:

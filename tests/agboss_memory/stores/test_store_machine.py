@@ -20,6 +20,7 @@ from agboss_memory.stores import (
     Admitted,
     Append,
     Claim,
+    MemoryClaim,
     MemoryOutcome,
     MemoryStore,
     PendingWork,
@@ -66,6 +67,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.expected: dict[str, Expected] = {}
         self.admitted: list[tuple[Admission | Claim | Resumption, Admitted, str]] = []
         self.tickets: list[tuple[int, Admission]] = []
+        self.held: list[tuple[int, int, int]] = []
         self.stores: tuple[Store, Store] = (MemoryStore(), self.sqlite())
         self.both(lambda store: store.open())
 
@@ -160,8 +162,11 @@ class StoreMachine(RuleBasedStateMachine):
         tool=st.booleans(),
         agent=st.sampled_from(("desk", "other")),
         due=st.booleans(),
+        remembers=st.sampled_from(("no", "due", "yes")),
     )
-    def commit(self, pick: int, said: str, status: TernStatus, tool: bool, agent: str, due: bool) -> None:
+    def commit(
+        self, pick: int, said: str, status: TernStatus, tool: bool, agent: str, due: bool, remembers: str
+    ) -> None:
         _, admitted, task = self.admitted.pop(pick % len(self.admitted))
         call = Message(role="assistant", agent=agent, tool_calls=(ToolCall(id="c", name="find"),), tokens=2)
         result = Message(role="tool", agent=agent, content="long" * 9, tool_call_id="c", tool_name="find", tokens=9)
@@ -184,11 +189,14 @@ class StoreMachine(RuleBasedStateMachine):
             blocks=(Block(first=last - 1, last=last),) if due and last % 2 == 0 else (),
             strategies=("Facts",) if due else (),
             steps=1,
+            remembers="no" if status is TernStatus.PAUSED else remembers,
         )
         if status is TernStatus.PAUSED:
             asked = StepWrite(key=admitted.key, fence=admitted.fence, number=last, step=question(f"pause.{last}"))
             self.both(lambda store: store.write_step(asked))
         answer = self.both(lambda store: store.commit(request))
+        if not isinstance(answer, str) and answer.held:
+            self.held.append((admitted.key, admitted.fence, last))
         thread = self.expected.get(admitted.thread)
         running = thread.running if thread else None
         holds = running is not None and (running.key, running.number, running.fence) == (
@@ -250,6 +258,7 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         """The process is gone: nothing is kept but the file."""
         memory, old = self.stores
+        self.held.clear()
         self.runner.run(old.close())
         self.stores = (memory, self.sqlite())
         self.runner.run(self.stores[1].open())
@@ -279,6 +288,31 @@ class StoreMachine(RuleBasedStateMachine):
             assert (asked is not None) == (known.running is not None)
 
     # Memory work
+
+    @rule(thread=THREADS, holder=HOLDERS)
+    def hold(self, thread: str, holder: str) -> None:
+        key = self.key_of(thread)
+        claim = MemoryClaim(key=key, holder=holder, now=self.now, window=WIDE)
+        state: Any = self.both(lambda store: store.hold(claim))
+        if state == "run.thread-deleted":
+            assert thread not in self.expected
+        elif state is not None:
+            self.held.append((key, state.fence, state.info.terns))
+            running = self.expected[thread].running
+            if running is not None:  # whoever ran it is behind the fence now
+                self.expected[thread].running = replace(running, fence=state.fence)
+
+    @precondition(lambda self: self.held)
+    @rule(pick=PICK)
+    def release(self, pick: int) -> None:
+        held = self.held.pop(pick % len(self.held))
+        self.both(lambda store: store.release(*held))
+
+    @rule()
+    def look_for_work(self) -> None:
+        for item in self.both(lambda store: store.owing("w", self.now, 0, 9)):
+            known = self.expected[item.thread]
+            assert known.running is None
 
     @rule(thread=THREADS, tokens=st.none() | st.integers(0, 50), agent=st.sampled_from(("desk", "other")))
     def append(self, thread: str, tokens: int | None, agent: str) -> None:
