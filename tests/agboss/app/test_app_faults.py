@@ -82,7 +82,7 @@ async def episode(
     kind: str, folder: Path, run: Run, *, prepare: Callable[[Faults], None], settings: dict[str, Any] | None = None
 ) -> tuple[Faults, Any]:
     """One Tern, then one with the fault, then two that must go well. Gives what the faulty one gave or raised."""
-    folder.mkdir()
+    folder.mkdir()  # noqa: ASYNC240
     faults = Faults()
     app = open_desk(memory_or_sqlite(kind, folder, faults), **(settings or {}))
     async with app:
@@ -127,8 +127,10 @@ async def counted(kind: str, folder: Path) -> int:
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
-@pytest.mark.parametrize("fault", SQLITE_CODES)
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [*(("sqlite", fault) for fault in SQLITE_CODES), ("memory", "locked"), ("memory", "disk-full")],
+)
 async def test_the_store_fails_at_any_of_its_calls(tmp_path: Path, kind: str, fault: str, lasting: bool) -> None:
     for at in range(1, await counted(kind, tmp_path) + 1):
         strike = fail(fault, sqlite=kind == "sqlite")
@@ -142,8 +144,11 @@ async def test_the_store_fails_at_any_of_its_calls(tmp_path: Path, kind: str, fa
             assert outcome.status is TernStatus.ANSWERED, at
 
 
-@pytest.mark.parametrize("work", ["inline", "background"])
-@pytest.mark.parametrize("late", [False, True], ids=["waiting", "woken"])
+@pytest.mark.parametrize(
+    ("late", "work"),
+    [(False, "inline"), (True, "inline"), (True, "background")],
+    ids=["waiting", "woken", "woken-background"],
+)
 @pytest.mark.parametrize("kind", STORES)
 async def test_the_caller_is_cancelled_at_any_await(tmp_path: Path, kind: str, late: bool, work: str) -> None:
     at, waits = 0, 1
