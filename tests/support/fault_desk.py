@@ -6,6 +6,7 @@ Every call that was paid for is counted, so that a test can compare it with what
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sqlite3
 from collections.abc import Callable, Coroutine, Generator
 from decimal import Decimal
@@ -184,7 +185,7 @@ class _Counted:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        if name in ("open", "close", "remove", "lost") or not asyncio.iscoroutinefunction(found):
+        if name in ("open", "close", "remove", "lost") or not inspect.iscoroutinefunction(found):
             return found
 
         async def call(*arguments: Any, **named: Any) -> Any:
@@ -273,7 +274,11 @@ class Stepped:
             error = None
             if self.waits == self.at:
                 if self.late and waited is not None:
-                    waited.add_done_callback(lambda _: task.cancel())
+
+                    def woken(_: object) -> None:
+                        task.cancel()
+
+                    waited.add_done_callback(woken)
                 else:
                     task.cancel()
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,11 @@ async def clean(app: App) -> None:
     store = getattr(store, "_inner", store)
     if hasattr(store, "_connection"):
         held = "SELECT (SELECT count(*) FROM tickets), (SELECT count(*) FROM threads WHERE running OR remembering)"
-        (row,) = await store._connection.read(lambda opened: opened.execute(held).fetchall())
+
+        def read(opened: sqlite3.Connection) -> list[Any]:
+            return opened.execute(held).fetchall()
+
+        (row,) = await store._connection.read(read)
         assert row == (0, 0)
         assert store._tickets == {}
     else:
