@@ -38,6 +38,7 @@ from agboss.runtime import (
 from agboss.tern import (
     AdmitRequest,
     ChooseRequest,
+    Dispatched,
     DispatchRequest,
     Finished,
     FinishRequest,
@@ -190,7 +191,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
         started_at=now if resume is None else resume.tern.started_at,
         window=result.window,
         meter=meter,
-        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter.take, steps),
+        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter, steps),
         warnings=warnings,
     )
     live.metadata = request.metadata
@@ -285,10 +286,12 @@ async def _work(runtime: Runtime, live: LiveTern) -> Finished | PauseRequired:
             answer = live.answers[-1][1] if live.answers else ""
             return await finish(FinishRequest(finish=live.plan.finishes[name], value=live.value, answer=answer))
         if kind != "router":
+            order = _order(live, node)
             try:
-                await _visit(live, node)
+                done = await dispatch(order)
             except PauseRequired as stop:
                 return stop
+            _visited(live, node, done)
 
 
 async def _routed(live: LiveTern, router: Node) -> Node:
@@ -301,7 +304,8 @@ async def _routed(live: LiveTern, router: Node) -> Node:
     return choice.node
 
 
-async def _visit(live: LiveTern, node: Node) -> None:
+def _order(live: LiveTern, node: Node) -> DispatchRequest:
+    """What an agent or action is run with."""
     name = node.spec.name
     goes_on = not _ends_after(live, node)
     listener = None
@@ -309,9 +313,12 @@ async def _visit(live: LiveTern, node: Node) -> None:
         listener = Hearing(live.emit, None if goes_on else live.hear)
         live.emit(events.NodeStarted(node=name))
     build_view = Viewing(live, name).build if node.spec.kind == "agent" else None
-    done = await dispatch(
-        DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
-    )
+    return DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
+
+
+def _visited(live: LiveTern, node: Node, done: Dispatched) -> None:
+    """The node's answer becomes what the next one gets."""
+    name = node.spec.name
     live.value = done.value
     live.answers.append((name, done.answer))
     if node.spec.kind == "agent":

@@ -365,7 +365,7 @@ class AppMemory:
             started_at=utc_now(),
             window=state.window,
             meter=meter,
-            journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter.take),
+            journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter),
             warnings=warnings,
             emit=warnings.emit,
         )
