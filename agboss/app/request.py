@@ -42,8 +42,7 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     check_id("thread", thread)
     check_id("owner", arguments.owner)
     check_id("idempotency_key", arguments.idempotency_key)
-    if arguments.timeout is not None:
-        check_timeout(arguments.timeout)
+    check_timeout(arguments.timeout)
     return RunRequest(
         thread=new_id() if thread is None else thread,
         create=thread is None or arguments.create_thread,
@@ -85,7 +84,7 @@ def _attachments(given: Any) -> tuple[Attachment, ...]:
 def check_timeout(seconds: Any) -> None:
     """Raises InvalidInputError unless ``seconds`` is None or above 0."""
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not (number and seconds > 0):
+    if seconds is not None and not (number and seconds > 0):
         raise InvalidInputError(
             "run.bad-timeout", f"timeout={seconds!r:.80}", "use a number of seconds above 0, or None"
         )
