@@ -176,7 +176,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
     decided = sum(step.kind == DECISION for step in steps) if steps else 0
     warnings = Warnings(admitted.thread, admitted.number, request.emit)
-    meter = Meter(plan.limits, plan.cost_of, warnings.add, resumes=admitted.resumes, decided=decided)
+    meter = Meter(plan.limits, plan.cost_of, warnings, resumes=admitted.resumes, decided=decided)
     live = LiveTern(
         plan=plan,
         store=runtime.store,
@@ -286,9 +286,8 @@ async def _work(runtime: Runtime, live: LiveTern) -> Finished | PauseRequired:
             answer = live.answers[-1][1] if live.answers else ""
             return await finish(FinishRequest(finish=live.plan.finishes[name], value=live.value, answer=answer))
         if kind != "router":
-            order = _order(live, node)
             try:
-                done = await dispatch(order)
+                done = await dispatch(_order(live, node))
             except PauseRequired as stop:
                 return stop
             _visited(live, node, done)
@@ -320,7 +319,7 @@ def _visited(live: LiveTern, node: Node, done: Dispatched) -> None:
     """The node's answer becomes what the next one gets."""
     name = node.spec.name
     live.value = done.value
-    live.answers.append((name, done.answer))
+    live.answers += ((name, done.answer),)
     if node.spec.kind == "agent":
         live.agent = name
     if live.emit is not None:

@@ -61,15 +61,16 @@ class Viewing:
             task=live.task,
             now=live.started_at,
             window=live.window,
-            results=tuple(live.answers),
-            conversation=await self._older(NO_BOUND, limit) if limit else (),
+            results=live.answers,
+            conversation=await self(NO_BOUND, limit) if limit else (),
             metadata=live.metadata,
             attachments=live.attachments,
             files=live.store.files,
-            load_older=self._older,
+            load_older=self,
             log=log,
         )
 
-    async def _older(self, before: int, limit: int) -> tuple[Message, ...]:
+    async def __call__(self, before: int, limit: int) -> tuple[Message, ...]:
+        """Older messages of the agent's own conversation, as strategies ask for them."""
         page = MessagePage(agent=self._agent.name, before=before, limit=limit)
         return await self._live.store.messages(self._live.key, page)

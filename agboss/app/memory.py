@@ -349,7 +349,7 @@ class AppMemory:
         """The newest Tern as the one that carries the work's cost."""
         prefix = f"compact-{new_id()}."  # the Tern's own run has booked under the plain keys
         warnings = Warnings(state.info.id, state.info.terns, None if teller is None else teller.take)
-        meter = ToldMeter(runtime.plan.limits, runtime.plan.cost_of, warnings.add, prefix=prefix)
+        meter = ToldMeter(runtime.plan.limits, runtime.plan.cost_of, warnings, prefix=prefix)
         meter.teller = teller
         live = LiveTern(
             plan=runtime.plan,
