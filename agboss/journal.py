@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agboss_memory.contract import utc_now
 from agboss_memory.stores.admissions import Step, StepWrite
-from agboss_memory.stores.contract import BookedUsage, Store
+from agboss_memory.stores.contract import Store
 from agboss_memory.stores.pauses import DECISION, PAUSE
+
+if TYPE_CHECKING:
+    from agboss.models.meter import Meter
 
 
 class Journal:
@@ -23,11 +25,11 @@ class Journal:
         key: The store's key of the thread.
         number: Number of the Tern.
         fence: Carried by every write.
-        take: Gives what was spent since it was last asked; it is booked with the next step.
+        meter: Gives what was spent since it was last asked; it is booked with the next step.
         steps: What an earlier run of the Tern finished.
     """
 
-    __slots__ = ("_fence", "_key", "_number", "_steps", "_store", "_take")
+    __slots__ = ("_fence", "_key", "_meter", "_number", "_steps", "_store")
 
     def __init__(
         self,
@@ -35,14 +37,14 @@ class Journal:
         key: int,
         number: int,
         fence: int,
-        take: Callable[[], tuple[BookedUsage, ...]],
+        meter: Meter,
         steps: tuple[Step, ...] = (),
     ) -> None:
         self._store = store
         self._key = key
         self._number = number
         self._fence = fence
-        self._take = take
+        self._meter = meter
         self._steps = {step.key: step for step in steps} if steps else {}
 
     @property
@@ -88,7 +90,12 @@ class Journal:
         step = Step(key=name, kind=kind, input_hash=_hash(given), outcome=json.dumps(outcome))
         await self._store.write_step(
             StepWrite(
-                key=self._key, fence=self._fence, number=self._number, step=step, now=utc_now(), usage=self._take()
+                key=self._key,
+                fence=self._fence,
+                number=self._number,
+                step=step,
+                now=utc_now(),
+                usage=self._meter.take(),
             )
         )
         self._steps[name] = step

@@ -112,7 +112,7 @@ class Warnings(Struct, eq=False):
     emit: Callable[[events.RunEvent], None] | None = None
     lines: tuple[str, ...] = ()
 
-    def add(self, text: str) -> None:
+    def __call__(self, text: str) -> None:
         """Add a warning; the same line is added once."""
         if text not in self.lines:
             self.lines += (text,)
@@ -178,7 +178,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     resumes: int = 0
     stalled: int = 0
     path: list[str] = []
-    answers: list[tuple[str, str]] = []
+    answers: tuple[tuple[str, str], ...] = ()
     agent: str = ""
     messages: list[Message] = []
     visits: dict[str, int] = {}
@@ -192,7 +192,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
 
     def warn(self, text: str) -> None:
         """Add a warning; the same line is added once."""
-        self.warnings.add(text)
+        self.warnings(text)
 
     def hear(self, text: str) -> None:
         """Note a piece of the answer that a listener has got: it is kept if the Tern is cancelled now."""

@@ -39,6 +39,7 @@ from agboss.runtime import (
 from agboss.tern import (
     AdmitRequest,
     ChooseRequest,
+    Dispatched,
     DispatchRequest,
     Finished,
     FinishRequest,
@@ -180,7 +181,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
     decided = sum(step.kind == DECISION for step in steps) if steps else 0
     warnings = Warnings(admitted.thread, admitted.number, request.emit)
-    meter = Meter(plan.limits, plan.cost_of, warnings.add, resumes=admitted.resumes, decided=decided)
+    meter = Meter(plan.limits, plan.cost_of, warnings, resumes=admitted.resumes, decided=decided)
     live = LiveTern(
         plan=plan,
         store=runtime.store,
@@ -195,7 +196,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
         started_at=now if resume is None else resume.tern.started_at,
         window=result.window,
         meter=meter,
-        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter.take, steps),
+        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter, steps),
         warnings=warnings,
     )
     live.metadata = request.metadata
@@ -291,9 +292,10 @@ async def _work(runtime: Runtime, live: LiveTern) -> Finished | PauseRequired:
             return await finish(FinishRequest(finish=live.plan.finishes[name], value=live.value, answer=answer))
         if kind != "router":
             try:
-                await _visit(live, node)
+                done = await dispatch(_order(live, node))
             except PauseRequired as stop:
                 return stop
+            _visited(live, node, done)
 
 
 async def _routed(live: LiveTern, router: Node) -> Node:
@@ -306,7 +308,8 @@ async def _routed(live: LiveTern, router: Node) -> Node:
     return choice.node
 
 
-async def _visit(live: LiveTern, node: Node) -> None:
+def _order(live: LiveTern, node: Node) -> DispatchRequest:
+    """What an agent or action is run with."""
     name = node.spec.name
     goes_on = not _ends_after(live, node)
     listener = None
@@ -314,11 +317,14 @@ async def _visit(live: LiveTern, node: Node) -> None:
         listener = Hearing(live.emit, None if goes_on else live.hear)
         live.emit(events.NodeStarted(node=name))
     build_view = Viewing(live, name).build if node.spec.kind == "agent" else None
-    done = await dispatch(
-        DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
-    )
+    return DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
+
+
+def _visited(live: LiveTern, node: Node, done: Dispatched) -> None:
+    """The node's answer becomes what the next one gets."""
+    name = node.spec.name
     live.value = done.value
-    live.answers.append((name, done.answer))
+    live.answers += ((name, done.answer),)
     if node.spec.kind == "agent":
         live.agent = name
     if live.emit is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from agboss.agents import AgentView
 from agboss.conversing import RunningConversation
 from agboss.recording import recorded
 from agboss.run import LiveTern
-from agboss.tern import ContextRequest, build_context
+from agboss.tern import BuiltContext, ContextRequest, build_context
 from agboss_memory.contract import MemoryView
 from agboss_memory.messages import Message
 from agboss_memory.records import replace
@@ -34,7 +33,7 @@ class Viewing:
         self._request: ContextRequest | None = None
         self._previous: MemoryView | None = None
 
-    async def build(self, call_index: int, added: tuple[Message, ...]) -> AgentView:
+    async def build(self, call_index: int, added: tuple[Message, ...]) -> BuiltContext:
         """The view for a call of the model, with what the agent's loop added so far."""
         live = self._live
         request = self._request
@@ -49,7 +48,7 @@ class Viewing:
         if live.views is not None:
             live.views.append(recorded(self._agent.name, live.number, self._calls, built))
         self._calls += 1
-        return AgentView(system=built.system, messages=built.messages, tools=built.tools)
+        return built
 
     async def _first(self) -> ContextRequest:
         live, agent, log = self._live, self._agent, self._log
@@ -62,15 +61,16 @@ class Viewing:
             task=live.task,
             now=live.started_at,
             window=live.window,
-            results=tuple(live.answers),
-            conversation=await self._older(NO_BOUND, limit) if limit else (),
+            results=live.answers,
+            conversation=await self(NO_BOUND, limit) if limit else (),
             metadata=live.metadata,
             attachments=live.attachments,
             files=live.store.files,
-            load_older=self._older,
+            load_older=self,
             log=log,
         )
 
-    async def _older(self, before: int, limit: int) -> tuple[Message, ...]:
+    async def __call__(self, before: int, limit: int) -> tuple[Message, ...]:
+        """Older messages of the agent's own conversation, as strategies ask for them."""
         page = MessagePage(agent=self._agent.name, before=before, limit=limit)
         return await self._live.store.messages(self._live.key, page)

@@ -126,7 +126,8 @@ def _past(view: MemoryView) -> list[_Piece]:
         pieces.append(_BLANK)
     if view.history:
         pieces.append(("heading", "Previous turns:\n", None))
-        pieces.extend(("turn", turn_text(tern), tern) for tern in view.history)
+        turns: list[_Piece] = [("turn", turn_text(tern), tern) for tern in view.history]
+        pieces += turns
         pieces.append(_BLANK)
     if view.recalled:
         pieces.append(("heading", "Recalled:\n", None))

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
@@ -28,12 +27,23 @@ from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
 
 
-class AgentView(Record, kw_only=True):
+class AgentView(Protocol):
     """What the model gets for one call: system text, the past with the task, and tools that only this view needs."""
 
-    system: str
-    messages: tuple[Message, ...]
-    tools: Mapping[str, BoundTool] = MappingProxyType({})
+    @property
+    def system(self) -> str:
+        """The system text."""
+        ...
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What is sent, oldest first."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, BoundTool]:
+        """Tools beside the agent's own, by name."""
+        ...
 
 
 class Listener(Protocol):
@@ -172,15 +182,6 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
     step = f"{job.step}.model.{index}"
     done = job.journal.finished(step)
     output = plan.spec.output
-    listener = job.listener
-    heard: Callable[[str], None] | None = None
-    if listener is not None:
-        certain = not tools and output is None
-
-        def hear(piece: str) -> None:
-            listener.text(plan.name, piece, certain)
-
-        heard = hear
     request = ModelRequest(
         caller=plan.name,
         model=plan.model.spec.model,
@@ -190,17 +191,24 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
         settings=plan.model.settings,
         output_schema=None if output is None else _schema(output),
         output_name="" if output is None else output.__name__,
-        on_text=heard,
+        on_text=None if job.listener is None else _heard_by(job.listener, plan.name, not tools and output is None),
     )
     if done is not None:
         earlier = _Finished(msgspec.convert(done, ModelReply))
         return await job.meter.generate(earlier, plan.model.spec, request, plan.name, again=True)
-    reply = await job.meter.generate(plan.model, plan.model.spec, request, plan.name)
+    reply = await job.meter.generate(plan.model.open(), plan.model.spec, request, plan.name)
     if reply.usage.measured and reply.usage.input_tokens:
         await _calibrate(job, view, tools, reply.usage.input_tokens)
     if (reply.tool_calls and tools) or job.goes_on or job.journal.begun:
         await job.journal.keep(step, "model", msgspec.to_builtins(reply))
     return reply
+
+
+def _heard_by(listener: Listener, node: str, certain: bool) -> Callable[[str], None]:
+    def hear(piece: str) -> None:
+        listener.text(node, piece, certain)
+
+    return hear
 
 
 def _schema(output: type[BaseModel]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ async def carried(
         teller: Tells how far the work is.
     """
     warnings = Warnings(state.info.id, state.info.terns, None if teller is None else teller.take)
-    meter = ToldMeter(runtime.plan.limits, runtime.plan.cost_of, warnings.add, prefix=f"{why}-{new_id()}.")
+    meter = ToldMeter(runtime.plan.limits, runtime.plan.cost_of, warnings, prefix=f"{why}-{new_id()}.")
     meter.teller = teller
     live = LiveTern(
         plan=runtime.plan,
@@ -66,7 +66,7 @@ async def carried(
         started_at=utc_now(),
         window=state.window,
         meter=meter,
-        journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter.take),
+        journal=Journal(runtime.store, state.key, state.info.terns, state.fence, meter),
         warnings=warnings,
         emit=warnings.emit,
     )

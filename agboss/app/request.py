@@ -42,8 +42,7 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     check_id("thread", thread)
     check_id("owner", arguments.owner)
     check_id("idempotency_key", arguments.idempotency_key)
-    if arguments.timeout is not None:
-        check_timeout(arguments.timeout)
+    check_timeout(arguments.timeout)
     return RunRequest(
         thread=new_id() if thread is None else thread,
         create=thread is None or arguments.create_thread,

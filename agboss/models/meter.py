@@ -98,7 +98,7 @@ class Meter:
         self._unknown: tuple[str, ...] = ()
         self._taken = 0
         self.memory_calls: int | None = MEMORY_CALLS
-        self.booked: list[BookedUsage] = []
+        self.booked: tuple[BookedUsage, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -113,7 +113,7 @@ class Meter:
     @property
     def usage(self) -> tuple[UsageRecord, ...]:
         """All records so far, in order."""
-        return tuple(item.record for item in self.booked)
+        return tuple([item.record for item in self.booked])
 
     @property
     def spend(self) -> Decimal | None:
@@ -127,7 +127,7 @@ class Meter:
 
     def take(self) -> tuple[BookedUsage, ...]:
         """What was booked since the last take, to be stored."""
-        fresh = tuple(self.booked[self._taken :])
+        fresh = self.booked[self._taken :]
         self._taken = len(self.booked)
         return fresh
 
@@ -250,7 +250,7 @@ class Meter:
         )
 
     def _book(self, key: str, record: UsageRecord, *, again: bool = False) -> None:
-        self.booked.append(BookedUsage(step_key=key, record=record))
+        self.booked += (BookedUsage(step_key=key, record=record),)
         self._count(self._tally, record)
         if again:
             self._count(self._again, record)

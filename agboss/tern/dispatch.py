@@ -52,16 +52,21 @@ def dispatch(request: DispatchRequest) -> Awaitable[Dispatched]:
     """
     name = request.node.spec.name
     if request.build_view is not None:
-        return _agent(request, name, request.build_view)
+        return _run(_job(request, name, request.build_view))
     return _action(request, name)
 
 
-async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -> Dispatched:
+async def _run(job: AgentJob) -> Dispatched:
+    answer = await run_agent(job)
+    return Dispatched(answer=answer.text, value=answer.text if answer.output is None else answer.output)
+
+
+def _job(request: DispatchRequest, name: str, build_view: ViewBuilder) -> AgentJob:
     live = request.live
     plan = live.plan.agents[name]
     if plan.spec.input is not None:
         as_model(plan.spec.input, live.value, name)
-    job = AgentJob(
+    return AgentJob(
         plan=plan,
         task=live.task if plan.config is None else user_message(MemoryView(), live.task, live.answers).content,
         attachments=live.attachments,
@@ -70,7 +75,7 @@ async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -
             thread_id=live.thread, owner=live.owner, tern=live.number, agent=name, metadata=live.metadata
         ),
         meter=live.meter,
-        warn=live.warn,
+        warn=live.warnings,
         now=live.started_at,
         log=live.messages,
         journal=live.journal,
@@ -78,8 +83,6 @@ async def _agent(request: DispatchRequest, name: str, build_view: ViewBuilder) -
         goes_on=request.goes_on,
         listener=request.listener,
     )
-    answer = await run_agent(job)
-    return Dispatched(answer=answer.text, value=answer.text if answer.output is None else answer.output)
 
 
 async def _action(request: DispatchRequest, name: str) -> Dispatched:
@@ -96,7 +99,7 @@ async def _action(request: DispatchRequest, name: str) -> Dispatched:
         report=lambda usd, what: live.meter.book_tool(name, usd, what or name),
         task=live.task,
         input=value,
-        answers=tuple(live.answers),
+        answers=live.answers,
         history=live.window.terns[-limit:] if limit else (),
     )
     step = f"{live.step(name)}.action"

@@ -108,7 +108,7 @@ async def record(request: RecordRequest) -> Recorded:
             tern=tern,
             now=request.now,
             messages=messages,
-            usage=tuple(live.meter.booked),  # booking is idempotent: a second try offers the same
+            usage=live.meter.booked,  # booking is idempotent: a second try offers the same
             blocks=blocks,
             strategies=strategies,
             steps=live.meter.steps if request.status.finished else 0,  # all of them count when it ends

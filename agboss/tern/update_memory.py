@@ -113,7 +113,7 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
 
 async def book_rest(live: LiveTern) -> None:
     """Book what the work has spent and no write has taken. Booking is idempotent, so all of it is offered again."""
-    usage = tuple(live.meter.booked)
+    usage = live.meter.booked
     if usage:
         await live.store.settle(MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), usage=usage))
 

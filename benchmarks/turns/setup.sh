@@ -9,7 +9,7 @@ mkdir -p "$VENVS"
 [ -x "$VENVS/_uv/bin/uv" ] || { $PY -m venv "$VENVS/_uv" && "$VENVS/_uv/bin/pip" -q install uv; }
 UV="$VENVS/_uv/bin/uv"
 declare -A REQ=(
-  [agboss]="$PWD/../.."
+  [agboss]="$PWD/../..[fast]"
   [floors]="tiktoken llama-index-core"
   [langgraph]="langgraph langgraph-checkpoint-sqlite langchain"
   [pydantic_ai]="pydantic-ai-slim"

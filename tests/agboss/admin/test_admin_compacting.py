@@ -186,9 +186,9 @@ async def test_a_fault_is_told_without_its_text(monkeypatch: pytest.MonkeyPatch)
 
             monkeypatch.setattr(AppMemory, "compact", broken)
             await pages.open("/admin/threads/t")
-            await pages.send(SEND)
+            page = await pages.send(SEND)  # it is told here if it fails while the form waits, else on the next page
             await Streamed(server, "GET", WATCH).rest()
-            page = await pages.open("/admin/threads/t")
+            page += await pages.open("/admin/threads/t")
             assert ("server.unexpected" in page, "hunter2" in page) == (True, False)
 
 

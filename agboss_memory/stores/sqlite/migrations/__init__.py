@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
 
 from agboss_memory.errors import StoreVersionError
@@ -12,10 +12,10 @@ from agboss_memory.errors import StoreVersionError
 _VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"
 
 
-def scripts() -> list[tuple[int, str]]:
-    """Number and text of every migration, in order."""
-    found = [entry for entry in files(__name__).iterdir() if entry.name.endswith(".sql")]
-    return sorted((int(entry.name[:4]), entry.read_text(encoding="utf-8")) for entry in found)
+@cache
+def scripts() -> tuple[tuple[int, Path], ...]:
+    """Number and file of every migration, in order. What is up to date reads none of them."""
+    return tuple(sorted((int(file.name[:4]), file) for file in Path(__file__).parent.glob("*.sql")))
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -73,7 +73,7 @@ def migrate(connection: sqlite3.Connection, path: Path, upto: int | None = None)
         connection.execute(_VERSION_TABLE)
         for number, script in todo:
             if number not in done:
-                for statement in _statements(script):
+                for statement in _statements(script.read_text(encoding="utf-8")):
                     connection.execute(statement)
         connection.execute("DELETE FROM schema_version")
         rows = [(number,) for number in sorted(done | numbers)]
