@@ -276,6 +276,8 @@ def _problem(item: Mapping[str, Any]) -> str:
         near = difflib.get_close_matches(given.lower(), KINDS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "kinds are " + ", ".join(KINDS)
         return f"{_pointer(item['loc'])}/kind: unknown kind {given!r:.80}; {hint}"
+    if item["type"] == "union_tag_not_found":
+        return f"{_pointer(item['loc'])}/kind: missing; kinds are {', '.join(KINDS)}"
     text = str(item["msg"]).removeprefix("Value error, ")
     shown = repr(item["input"])
     return f"{_pointer(item['loc']) or '(the whole)'}: {text} (got {shown[:80]})"

@@ -25,7 +25,7 @@ NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 LONGEST_NAME = 64
 """Characters of an agent's name."""
 
-_HINT = "see the JSON Schema: agboss.definitions.definition_schema()"
+_HINT = "see its JSON Schema, which 'agboss schema' prints"
 
 
 class DefinedTool(WireModel):
