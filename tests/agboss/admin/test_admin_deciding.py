@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from asgi import Streamed, events
 from browsing import Browser, browser
-from desks import Gate, Models, sum_up
+from desks import Gate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agboss import AgentDefinition, AgentRuntime, App, Decision, agent, create_app, tool
+from agboss import AgentDefinition, AgentRuntime, App, Decision, ModelReply, ModelUsage, agent, create_app, tool
 from agboss.admin import add_admin
 from agboss.admin.showing import environment, exact
 from agboss.models import ModelRequest
 from agboss.server import make_server
 from agboss.testing import ScriptedModels, call_tool, reply
+from agboss_memory.messages import ToolCall
 
 HOSTILE = "</textarea><script>alert(1)</script>\"'><img src=x onerror=y>{{ 7 * 7 }}\x00\u202eevil\u2066\U000e0041&amp;"
 DECIDE = "/admin/threads/t/decide"
@@ -228,19 +229,20 @@ async def test_several_calls_wait_each_with_a_form_of_its_own() -> None:
 
 
 async def test_more_calls_than_a_page_shows_are_told() -> None:
-    served = app([call_tool(pay, to="Ada", amount=number) for number in range(23)])
+    calls = [call_tool(pay, to="Ada", amount=number) for number in range(8)]
+    served = app(calls, calls, calls)
     async with opened(served) as (pages, _):
-        await ask(served)
+        for _ in range(3):
+            await ask(served)
         page = await pages.open("/admin/threads/t")
-        assert ("23 calls wait for your decision" in page, page.count(">Approve</button>")) == (True, 20)
-        assert "3 more wait, and are shown when these are decided." in page
+        assert ("24 calls wait for your decision" in page, page.count(">Approve</button>")) == (True, 20)
+        assert "4 more wait, and are shown when these are decided." in page
 
 
 async def test_a_new_tern_runs_while_one_is_paused_and_the_old_one_is_watched_when_it_goes_on() -> None:
     gate = Gate("Paid at last.")
-    served = create_app(Clerk, store="memory://", models=Models(asks_then(gate), sum_up))
-    served_pages = opened(served)
-    async with served_pages as (pages, server):
+    served = create_app(Clerk, store="memory://", models={"openai:gpt-5-mini": Asks(gate)})
+    async with opened(served) as (pages, server):
         thread = (await served.execute("Pay.", thread="t", create_thread=True)).thread
         (pause,) = await served.threads.pauses(thread)
         await served.execute("hello", thread=thread)
@@ -265,38 +267,33 @@ async def test_a_new_tern_runs_while_one_is_paused_and_the_old_one_is_watched_wh
         assert "Paid at last." in await pages.open("/admin/threads/t")
 
 
-def asks_then(gate: Gate) -> Any:
-    """Text of the model: see ``_Asks``."""
-    return _Asks(gate)
+class Asks:
+    """A model that calls the tool, and goes through the gate with its result; without a gate it answers."""
 
-
-class _Asks:
-    """Calls the tool in the first Tern and goes through the gate after it; greets in others."""
-
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate | None = None) -> None:
         self.gate = gate
 
-    async def __call__(self, request: ModelRequest) -> Any:
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        usage = ModelUsage(input_tokens=10, output_tokens=1)
+        if request.messages[-1].content.endswith("hello"):
+            return ModelReply(text="Hi.", usage=usage)
         if request.messages[-1].role == "tool":
-            return await self.gate(request)
-        return "Hi."
+            return ModelReply(text="Done." if self.gate is None else await self.gate(request), usage=usage)
+        call = ToolCall(id="c1", name="pay", arguments='{"to": "Ada", "amount": 5}')
+        return ModelReply(tool_calls=(call,), usage=usage)
 
 
 async def test_while_a_tern_runs_nothing_else_is_decided_and_what_was_typed_is_kept() -> None:
     gate = Gate()
-
-    class Models2(ScriptedModels): ...
-
-    models = Models2()
-    models.llm(Clerk).then_return(ONE, gate)
-    served = create_app(Clerk, store="memory://", models=models)
+    served = create_app(Clerk, store="memory://", models={"openai:gpt-5-mini": Asks(gate)})
     async with opened(served) as (pages, _):
+        (first,) = await ask(served)
         (pause,) = await ask(served)
-        running = asyncio.create_task(served.execute("wait", thread="t"))
+        running = asyncio.create_task(served.resume("t", True, pause_id=first.id))
         try:
             await gate.reached.wait()
             page = await pages.open("/admin/threads/t")
-            assert "It can be decided when Tern 2 has ended." in page
+            assert "It can be decided when Tern 1 has ended." in page
             assert page.count("disabled>Approve<") == 1
             page = await pages.send(DECIDE, form(pause, "deny", reason="not now"))
             assert (pages.status, "run.thread-busy" in page, pages.value("reason")) == (409, True, "not now")
@@ -369,22 +366,22 @@ async def test_what_a_model_wrote_is_text_and_long_arguments_can_be_read_whole()
             page = await pages.open(path)
             assert not any(bad in page for bad in ("<script>", "<img", "\x00", "\u202e", "\u2066", "\U000e0041", " 49"))
             assert "\\u202eevil\\u2066\\udb40\\udc41&amp;amp;" in page
-        (_, long) = (await ask(served), (await served.threads.pauses("t"))[1])
+        (long,) = await ask(served)
         page = await pages.open("/admin/threads/t")
         assert ("more characters]" in page, "Too long to be changed here" in page) == (True, True)
         assert len(page) < 1_500_000
-        path = f"/admin/threads/t/terns/2/arguments?pause={long.id}"
+        path = f"/admin/threads/t/terns/2/arguments?agent=clerk&pause={long.id}"
         assert path in unescape(page)
         assert json.loads(await pages.open(path)) == long.arguments
         await pages.open("/admin/threads/t/terns/2/arguments", pause="2-x")
         assert pages.status == 404
 
 
-async def test_agents_from_definitions_are_decided_about(tmp_path: Any) -> None:
-    models = ScriptedModels()
-    definition = AgentDefinition(name="cook", model="openai:gpt-5-mini", tools=[{"name": "pay"}])  # type: ignore[list-item]
-    runtime = AgentRuntime([definition], store="memory://", tools=[pay], models=models)
-    models.llm("cook").then_return(ONE, reply("Done."))  # type: ignore[arg-type]
+async def test_agents_from_definitions_are_decided_about() -> None:
+    definition = AgentDefinition.model_validate(
+        {"name": "cook", "model": "openai:gpt-5-mini", "tools": [{"name": "pay"}]}
+    )
+    runtime = AgentRuntime([definition], store="memory://", tools=[pay], models={"openai:gpt-5-mini": Asks()})
     async with runtime, browser(server := add_admin(make_server(runtime))) as pages:
         async with runtime.app("cook") as served:
             (pause,) = await ask(served)
