@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from agboss.events import RunEvent
     from agboss.flow import chain, from_
     from agboss.models import CallSettings, ChatModel, ModelReply, ModelRequest, ModelUsage, ToolSchema
-    from agboss.pauses import Decision, Pause
+    from agboss.pauses import Decision, Pause, PauseAnswer
     from agboss.recording import RecordedCall, ShownPiece
     from agboss.routers import RouteOption, RouteRequest, RouteResult
     from agboss.run import CompactionReport, RunResult
@@ -211,7 +211,7 @@ else:
                 "RouteRequest",
                 "RouteResult",
             ),
-            "agboss.pauses": ("Decision", "Pause"),
+            "agboss.pauses": ("Decision", "Pause", "PauseAnswer"),
             "agboss.recording": ("RecordedCall", "ShownPiece"),
             "agboss.run": (
                 "CompactionReport",
@@ -286,6 +286,7 @@ __all__ = [
     "NestedSyncError",
     "OutputError",
     "Pause",
+    "PauseAnswer",
     "PauseError",
     "Price",
     "PromptContext",

@@ -57,6 +57,18 @@ class Decision(Record, kw_only=True):
     arguments: dict[str, Any] | None = None
 
 
+class PauseAnswer(Record, kw_only=True):
+    """A call that was asked about, and what came of it.
+
+    Attributes:
+        pause: What was asked.
+        decision: What was decided; None = nothing, so far or before its Tern was cancelled.
+    """
+
+    pause: Pause
+    decision: Decision | None
+
+
 class Ask(Record, kw_only=True):
     """A call that needs approval and has no decision.
 

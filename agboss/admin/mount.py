@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from agboss.admin import agents, definitions, login, memory, running, threads
+from agboss.admin import agents, deciding, definitions, login, memory, running, threads
 from agboss.admin.compacting import Compactions
 from agboss.admin.page import Admin, Page
 from agboss.admin.sessions import Sessions
@@ -22,6 +22,7 @@ PAGES: tuple[Page, ...] = (
     *login.PAGES,
     *threads.PAGES,
     *running.PAGES,
+    *deciding.PAGES,
     *memory.PAGES,
     *agents.PAGES,
     *definitions.PAGES,

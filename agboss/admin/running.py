@@ -10,7 +10,7 @@ from starlette.responses import Response
 from agboss.admin.page import Page, Visit, failed
 from agboss.admin.sessions import Note
 from agboss.admin.showing import url
-from agboss.admin.threads import Entered, owner_of_thread, thread_page
+from agboss.admin.threads import TERNS, Entered, owner_of_thread, running_in, thread_page
 from agboss.app import App
 from agboss.errors import AgbossError, InvalidInputError, ThreadBusyError
 from agboss.server.endpoint import whole
@@ -56,8 +56,8 @@ async def ask(visit: Visit) -> Response:
 async def _order(visit: Visit, place: Place, thread: str, entered: Entered) -> Order:
     served = visit.served
     async with served.app(place.workflow) as app:
-        known = await app.threads.get(thread, 1, owner=visit.owner)
-        if known.terns and known.terns[-1].status == "running":
+        known = await app.threads.get(thread, TERNS, owner=visit.owner)
+        if await running_in(visit, app, place.workflow, known) is not None:
             raise ThreadBusyError("run.thread-busy", "a Tern is running in this thread", "wait for it, or cancel it")
         start, value = _input(app, entered)
     return Order(
@@ -104,12 +104,20 @@ async def events(visit: Visit) -> Response:
 
 
 async def cancel(visit: Visit) -> Response:
-    """Cancel the Tern that runs."""
+    """Cancel the Tern that runs, or those that are paused: only what the page of the form has shown."""
     thread, agent = visit.call.path("thread"), visit.field("agent") or None
     place = await visit.served.place(thread, agent, visit.owner)
-    cancelled = await _cancelled(visit, place, thread)
-    note = Note(text="The Tern was cancelled." if cancelled else "No Tern was running any more.")
-    return visit.redirect(url("threads", thread, agent=agent), note)
+    async with visit.served.app(place.workflow) as app:
+        known = await app.threads.get(thread, TERNS, owner=visit.owner)
+        running = await running_in(visit, app, place.workflow, known)
+        open_ones = {one.tern for one in await app.threads.pauses(thread, owner=visit.owner)}
+    meant, there = set(visit.field("terns").split()), open_ones if running is None else {running.number}
+    text = "No Tern was running or paused any more."
+    if there and not meant.issuperset(map(str, there)):
+        text = "Nothing was cancelled: by now another Tern runs or is paused."
+    elif there and await _cancelled(visit, place, thread):
+        text = "The Tern was cancelled." if len(there) == 1 else f"{len(there)} Terns were cancelled."
+    return visit.redirect(url("threads", thread, agent=agent), Note(text=text))
 
 
 async def _cancelled(visit: Visit, place: Place, thread: str) -> bool:
@@ -130,10 +138,11 @@ async def confirm(visit: Visit) -> Response:
     thread, agent = visit.call.path("thread"), visit.call.text("agent")
     place = await visit.served.place(thread, agent, visit.owner)
     async with visit.served.app(place.workflow) as app:
-        known = await app.threads.get(thread, 1, owner=visit.owner)
+        known = await app.threads.get(thread, TERNS, owner=visit.owner)
+        running = await running_in(visit, app, place.workflow, known)
+        waits = bool(await app.threads.pauses(thread, owner=visit.owner))
     newest = known.terns[-1] if known.terns else None
-    running = newest is not None and newest.status == "running"
-    return visit.render("delete_thread.html", thread=known, newest=newest, running=running, agent=agent)
+    return visit.render("delete_thread.html", thread=known, newest=newest, running=running, waits=waits, agent=agent)
 
 
 async def delete(visit: Visit) -> Response:

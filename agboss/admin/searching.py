@@ -31,18 +31,22 @@ class Glance(Record, kw_only=True):
         newest: The newest Tern, None = there is none.
         said: What was found, with what stands around it, or empty.
         tern: The Tern in which it was said, 0 = none.
+        waits: Whether a Tern waits for a decision; it need not be the newest.
     """
 
     info: ThreadInfo
     newest: Tern | None
     said: str = ""
     tern: int = 0
+    waits: bool = False
 
     @property
     def status(self) -> str:
-        """How the newest Tern ended, or that it runs."""
+        """That a Tern runs, or that one waits for a decision, else how the newest one ended."""
         if self.info.running:
             return "running"
+        if self.waits:
+            return "paused"
         return str(self.newest.status) if self.newest else "empty"
 
 
@@ -84,13 +88,13 @@ async def _listed(app: App, owner: str | None, after: str | None, how: str) -> F
     if after is not None:
         await app.threads.get(after, 0, owner=owner)  # one of another owner would tell that it exists
     infos = await app.threads.list(owner=owner, after=after, limit=THREADS + 1)
-    rows = tuple([Glance(info=info, newest=next(iter(await _newest(app, info, 1)), None)) for info in infos[:THREADS]])
-    return Found(rows=rows, how=how, following=infos[THREADS - 1].id if len(infos) > THREADS else None)
+    rows = [await _glance(app, info) for info in infos[:THREADS]]
+    return Found(rows=tuple(rows), how=how, following=infos[THREADS - 1].id if len(infos) > THREADS else None)
 
 
 async def _by_id(visit: Visit, app: App, asked: str) -> Glance | None:
     try:
-        thread = await app.threads.get(asked, 1, owner=visit.owner)
+        thread = await app.threads.get(asked, GLANCE, owner=visit.owner)
     except (InvalidInputError, UnknownThreadError):
         return None
     newest = thread.terns[-1] if thread.terns else None
@@ -101,10 +105,10 @@ async def _by_id(visit: Visit, app: App, asked: str) -> Glance | None:
         created_at=thread.created_at,
         updated_at=thread.created_at if newest is None else newest.finished_at or newest.started_at,
         terns=0 if newest is None else newest.number,
-        running=newest is not None and newest.status is TernStatus.RUNNING,
+        running=any(tern.status is TernStatus.RUNNING for tern in thread.terns),
         spend=thread.spend,
     )
-    return Glance(info=info, newest=newest)
+    return Glance(info=info, newest=newest, waits=await _waits(app, info))
 
 
 async def _by_text(visit: Visit, app: App, asked: str) -> tuple[Glance, ...]:
@@ -114,11 +118,23 @@ async def _by_text(visit: Visit, app: App, asked: str) -> tuple[Glance, ...]:
         for tern in reversed(newest):
             said = around(tern.task[:CHARACTERS], asked) or around(tern.answer[:CHARACTERS], asked)
             if said:
-                rows.append(Glance(info=info, newest=newest[-1], said=said, tern=tern.number))
+                waits = await _waits(app, info)
+                rows.append(Glance(info=info, newest=newest[-1], said=said, tern=tern.number, waits=waits))
                 break
         if len(rows) == THREADS:
             break
     return tuple(rows)
+
+
+async def _glance(app: App, info: ThreadInfo) -> Glance:
+    return Glance(info=info, newest=next(iter(await _newest(app, info, 1)), None), waits=await _waits(app, info))
+
+
+async def _waits(app: App, info: ThreadInfo) -> bool:
+    try:
+        return bool(info.terns and await app.threads.pauses(info.id))
+    except UnknownThreadError:  # deleted meanwhile
+        return False
 
 
 async def _newest(app: App, info: ThreadInfo, limit: int) -> tuple[Tern, ...]:

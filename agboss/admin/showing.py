@@ -22,7 +22,8 @@ LONGEST = 200_000
 """Characters of a text on a page of its own; the rest can be downloaded."""
 
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"  # admin.js has the same
 )
 
 
@@ -89,6 +90,11 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
+def exact(value: Any) -> str:
+    """JSON as a person reads it, in which nothing is unseen: it can be decided upon, edited and read back as it was."""
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], pretty(value))
+
+
 def environment() -> Environment:
     """The templates of this package."""
     made = Environment(
@@ -98,6 +104,6 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(shown=shown, cut=cut, line=line, usd=usd, cost=cost, moment=moment, pretty=pretty)
+    made.filters.update(shown=shown, cut=cut, line=line, usd=usd, cost=cost, moment=moment, pretty=pretty, exact=exact)
     made.globals.update(url=url)
     return made

@@ -7,11 +7,12 @@ from typing import Any
 
 from starlette.responses import Response
 
+from agboss.admin.editing import Refused
 from agboss.admin.memory import memory_pane
 from agboss.admin.page import Page, Visit
 from agboss.admin.searching import GLANCE, LOOKED_THROUGH, Found, found
 from agboss.admin.window import parts
-from agboss.app import Thread
+from agboss.app import App, Thread
 from agboss.errors import AgbossError
 from agboss.server.endpoint import whole
 from agboss.server.problems import Problem, ServerError, problem_of
@@ -20,6 +21,9 @@ from agboss_memory.records import Record
 
 TERNS = 25
 """Terns of a page."""
+
+PAUSES = 20
+"""Calls of a page that wait for a decision; the others come when these are decided."""
 
 
 class Entered(Record, kw_only=True):
@@ -34,6 +38,24 @@ class Entered(Record, kw_only=True):
     task: str = ""
     start: str = ""
     key: str = ""
+
+
+class Choice(Record, kw_only=True):
+    """What somebody decided about a call, when it was refused.
+
+    Attributes:
+        pause: Id of the pause.
+        what: ``approve``, ``deny`` or ``change``.
+        reason: Why it is denied.
+        arguments: Other arguments, as text.
+        refused: Why nothing was decided.
+    """
+
+    pause: str = ""
+    what: str = ""
+    reason: str = ""
+    arguments: str = ""
+    refused: Refused | None = None
 
 
 async def show_list(visit: Visit) -> Response:
@@ -76,25 +98,33 @@ async def thread_page(
     status: int = 200,
     entered: Entered | None = None,
     refusal: Problem | None = None,
+    choice: Choice | None = None,
 ) -> Response:
-    """A thread: its form for a new Tern, the working memory, and a page of Terns, newest first."""
+    """A thread: what waits, its form for a new Tern, the working memory, and a page of Terns, newest first."""
     before = visit.call.number("before", least=1)
     place = await visit.served.place(thread, agent, visit.owner)
     if (note := visit.admin.compactions.take_note(place, thread, visit.session)) is not None:
         visit.admin.sessions.tell(visit.session, note)
     async with visit.served.app(place.workflow) as app:
-        known = await app.threads.get(thread, 1, owner=visit.owner)
-        newest = known.terns[-1] if known.terns else None
-        total = 0 if newest is None else newest.number
+        known = await app.threads.get(thread, TERNS, owner=visit.owner)
+        total = known.terns[-1].number if known.terns else 0
         before = None if before is not None and before > total else before
-        terns = await app.threads.terns(thread, before=before, limit=TERNS, owner=visit.owner) if total else ()
+        terns = known.terns
+        if before is not None:
+            terns = await app.threads.terns(thread, before=before, limit=TERNS, owner=visit.owner)
+        running = await running_in(visit, app, place.workflow, known)
+        pauses = await app.threads.pauses(thread, owner=visit.owner)
         pane = await memory_pane(visit, app, thread, place.agent, visit.call.number("summaries", least=1))
         starts = app.starts
-    running = newest if newest is not None and newest.status == "running" else None
     return visit.render(
         "thread.html",
         status,
         thread=known,
+        pauses=pauses[:PAUSES],
+        more_pauses=len(pauses[PAUSES:]),
+        paused=sorted({one.tern for one in pauses}),
+        tasks={tern.number: tern.task for tern in known.terns},
+        choice=choice or Choice(),
         terns=terns[::-1],
         total=total,
         older=terns[0].number if terns and terns[0].number > 1 else None,
@@ -108,6 +138,17 @@ async def thread_page(
         refusal=refusal,
         **pane,
     )
+
+
+async def running_in(visit: Visit, app: App, workflow: str, thread: Thread) -> Tern | None:
+    """The Tern that runs in a thread which was read with its newest Terns; one that was paused may be an older one."""
+    newest = next((tern for tern in reversed(thread.terns) if tern.status == "running"), None)
+    logs = visit.admin.service.runs.running
+    number = next((log.tern for log in logs if log.tern and (log.workflow, log.thread) == (workflow, thread.id)), 0)
+    if newest is not None or not number:
+        return newest
+    found = await app.threads.terns(thread.id, before=number + 1, limit=1, owner=visit.owner)
+    return found[0] if found and (found[0].number, found[0].status) == (number, "running") else None
 
 
 def owner_of_thread(visit: Visit, thread: Thread) -> str | None:
@@ -129,11 +170,14 @@ async def show_tern(visit: Visit) -> Response:
     async with visit.served.app(place.workflow) as app:
         terns = await app.threads.terns(thread, before=number + 1, limit=1, owner=visit.owner)
         own = {one.name: one.memory_config is not None for one in await app.agents()}
+        answers = await app.threads.decisions(thread, number, owner=visit.owner)
     if not terns or terns[0].number != number:
         text = f"there is no Tern {number}"
         raise ServerError("memory.no-such-tern", text, "choose one from the thread's page", status=404)
     calls, failing = _calls(terns[0], own)
-    return visit.render("tern.html", thread=thread, tern=terns[0], calls=calls, failing=failing, agent=agent)
+    return visit.render(
+        "tern.html", thread=thread, tern=terns[0], calls=calls, failing=failing, answers=answers, agent=agent
+    )
 
 
 def _calls(tern: Tern, own: dict[str, bool]) -> tuple[list[int | None], tuple[str, int] | None]:

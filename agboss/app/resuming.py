@@ -172,10 +172,13 @@ def _checked(runtime: Runtime, pause: Pause, decision: Decision) -> Decision:
     if decision.arguments is None:
         return decision
     problems = ""
+    marked: list[tuple[str, str]] = []
     try:
         tool.arguments.validate_json(json.dumps(decision.arguments), strict=False)
     except ValidationError as error:
-        places = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors(include_url=False)[:5]]
+        found = error.errors(include_url=False)[:5]
+        marked = [(_pointer(item["loc"]), item["msg"]) for item in found]
+        places = [(".".join(map(str, item["loc"])), item["msg"]) for item in found]
         problems = "; ".join(f"{place}: {text}".removeprefix(": ") for place, text in places)
     except (TypeError, ValueError) as error:  # no JSON
         problems = str(error)
@@ -185,8 +188,14 @@ def _checked(runtime: Runtime, pause: Pause, decision: Decision) -> Decision:
             f"tool {pause.tool!r} does not take these arguments: {problems}",
             "correct them; the turn still waits",
             pause_id=pause.id,
+            problems=tuple(marked),
         )
     return decision
+
+
+def _pointer(place: tuple[int | str, ...]) -> str:
+    """A place in JSON as RFC 6901 has it."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)
 
 
 async def _named(runtime: Runtime, key: int, given: ResumeArguments) -> _Found:

@@ -13,7 +13,7 @@ from agboss.app.request import check_id
 from agboss.app.resuming import open_pauses_of
 from agboss.components.metadata import is_count
 from agboss.errors import InvalidInputError
-from agboss.pauses import Pause
+from agboss.pauses import Pause, PauseAnswer, questions
 from agboss.recording import RecordedCall, recorded_call
 from agboss.units import new_id
 from agboss_memory.contract import utc_now
@@ -245,6 +245,19 @@ class AppThreads:
         runtime = await self._lifecycle.runtime()
         state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
         return await open_pauses_of(runtime, state.key, thread)
+
+    async def decisions(self, thread: str, tern: int, *, owner: str | None = None) -> tuple[PauseAnswer, ...]:
+        """What a Tern was asked about, in that order, and what was decided; kept as long as the thread.
+
+        Raises:
+            InvalidInputError: ``tern`` is below 1.
+            UnknownThreadError: No such thread, or one of another owner.
+        """
+        _check_count("tern", tern, least=1)
+        store = (await self._lifecycle.runtime()).store
+        state = await store.thread(self._ref(thread, owner), WindowSpec())
+        asked = questions(await store.steps(state.key, tern), thread, tern)
+        return tuple(PauseAnswer(pause=one.pause, decision=one.decision) for one in asked)
 
     async def delete(self, thread: str, *, owner: str | None = None) -> None:
         """Remove a thread with all that belongs to it; a Tern still running in it can store nothing any more.

@@ -1,15 +1,19 @@
 "use strict";
 // What the pages also do without this file, a little more comfortably.
 
-const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]/g;
+const UNSEEN = new RegExp( // showing.py has the same
+  "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f" +
+    "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ud800-\\udfff\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}]",
+  "gu",
+);
 const LONGEST = 20000; // characters of an answer that are shown while it comes
-const shown = (text) => text.replace(UNSEEN, (found) => `⟦${found.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
+const shown = (text) => text.replace(UNSEEN, (found) => `⟦${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.dataset.busy) return;
   const button = form.querySelector("button");
-  button.disabled = true;
+  for (const one of (form.closest("[data-once]") ?? form).querySelectorAll("button")) one.disabled = true;
   const progress = form.querySelector("[data-progress]");
   if (progress) progress.textContent = form.dataset.busy;
   else button.textContent = form.dataset.busy;
@@ -80,6 +84,9 @@ function watch() {
     show(event.answer);
     told.textContent = "Answered; memory is brought up to date.";
   });
+  listen("paused", ({ tool }) => {
+    told.textContent = `The tool ${shown(tool)} waits for a decision.`;
+  });
   listen("progress", (state) => {
     told.textContent = state.text;
     if (progress && state.max) {
@@ -110,9 +117,9 @@ async function renew() {
   const open = [...old.querySelectorAll("details[open]")].map((one) => one.id);
   const focused = document.activeElement?.id;
   const within = old.contains(document.activeElement);
-  for (const area of old.querySelectorAll("textarea")) {
+  for (const area of old.querySelectorAll("textarea, input:not([type=hidden])")) {
     const written = area.value !== area.defaultValue || "keep" in area.dataset;
-    const next = written && area.id && fresh.querySelector(`#${area.id}`);
+    const next = written && area.id && page.getElementById(area.id);
     if (next) next.value = area.value; // what somebody is writing
   }
   old.replaceWith(fresh);

@@ -153,7 +153,9 @@ async def test_a_running_tern_is_cancelled_and_a_thread_deleted() -> None:
     async with app(gate) as served, browser(add_admin(make_server(served))) as pages, opened_at_last(gate):
         thread = await served.threads.create()
         await send(pages, "wait for it", thread)
-        page = await pages.send(f"/admin/threads/{thread}/cancel")
+        assert pages.value("terns") == "1"
+        assert "Nothing was cancelled" in await pages.send(f"/admin/threads/{thread}/cancel", {"terns": "2"})
+        page = await pages.send(f"/admin/threads/{thread}/cancel", {"terns": "1"})
         assert ("The Tern was cancelled." in page, ">cancelled<" in page, gate.cancelled) == (True, True, True)
         assert "No Tern was running" in await pages.send(f"/admin/threads/{thread}/cancel")
         await send(pages, "once more", thread)

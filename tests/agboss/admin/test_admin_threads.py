@@ -9,7 +9,7 @@ from desks import Models, desk, sum_up, talk, yes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agboss import App, create_app
+from agboss import App, ModelReply, ModelUsage, agent, create_app
 from agboss.admin import add_admin
 from agboss.admin.showing import cut, environment, shown, url
 from agboss.models import ModelRequest
@@ -51,6 +51,29 @@ async def test_threads_are_listed_in_pages_and_found_by_id_and_owner() -> None:
             assert pages.status == 200
         await pages.open("/admin/threads/nobody")
         assert pages.status == 404
+
+
+async def test_a_spend_that_nobody_knows_is_told() -> None:
+    @agent(name="clerk", model="openai:unheard-of", prompt="x")
+    class Clerk: ...
+
+    class Unpriced:
+        async def generate(self, request: ModelRequest) -> ModelReply:
+            free = request.messages[-1].content.endswith("free")
+            return ModelReply(text="Yes.", usage=ModelUsage(input_tokens=10, output_tokens=1, free=free))
+
+    async with create_app(Clerk, store="memory://", models={"openai:unheard-of": Unpriced()}) as served:
+        async with browser(add_admin(make_server(served))) as pages:
+            await served.execute("free", thread="t", create_thread=True)
+            for query in ({}, {"q": "t"}):
+                page = await pages.open("/admin/threads", **query)
+                assert (">$0.00</td>" in page, ">unknown</td>" in page) == (True, False)
+            await served.execute("paid", thread="t")
+            for query in ({}, {"q": "t"}, {"q": "paid"}):
+                page = await pages.open("/admin/threads", **query)
+                assert (">$0.00</td>" in page, ">unknown</td>" in page) == (False, True)
+            assert "and 1 of unknown price" in await pages.open("/admin/threads/t")
+            assert "and 1 of unknown price" in await pages.open("/admin/threads/t/terns/2")
 
 
 async def test_what_somebody_wrote_is_text() -> None:

@@ -148,6 +148,7 @@ async def test_other_arguments_are_checked_run_and_told(agboss_app: MakeApp, moc
             with pytest.raises(InvalidInputError) as caught:
                 await app.resume("t", Decision(approved=True, arguments=wrong))
             assert caught.value.code == "pause.bad-arguments"
+            assert dict(caught.value.data["problems"]).keys() <= {"/amount", "/order", "/more"}
         assert len(await app.threads.pauses("t")) == 1
         mock_llm(Clerk).then_return(reply("Done."))
         await app.resume("t", Decision(approved=True, arguments={"order": "A1", "amount": 2}))
