@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agboss_memory.atoms import Atom
-from agboss_memory.config import SummarizingWindowConfig, ToolResultEviction
 from agboss_memory.contract import MemoryModel, TokenCounter
 from agboss_memory.messages import Message
 from agboss_memory.records import replace
 from agboss_memory.strategies.reading import Loaded, Reader
 from agboss_memory.strategies.selection import mapped, share
 from agboss_memory.tool_results import evicted_stub, model_stub, rule_stub
+
+if TYPE_CHECKING:
+    from agboss_memory.config import SummarizingWindowConfig, ToolResultEviction
 
 KEPT_RESULTS = 3
 """The newest results of the live window that always stay full, read or unread."""

@@ -1,0 +1,30 @@
+"""What a minimal program loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import asyncio, sys
+from agboss import ModelReply, agent, create_app
+
+class Model:
+    async def generate(self, request): return ModelReply(text="hi")
+
+@agent(model="ollama:stub", prompt="x")
+class Helper: ...
+
+async def main():
+    async with create_app(Helper, store="memory://", models={"ollama:stub": Model()}) as app:
+        await app.execute("hello")
+
+asyncio.run(main())
+print([name for name in sys.argv[1:] if name in sys.modules])
+"""
+
+
+def test_a_program_loads_only_what_it_uses() -> None:
+    unused = ("agboss_memory.config", "agboss_memory.stores.sqlite", "tiktoken", "toktok", "requests", "pydantic_ai")
+    told = subprocess.run([sys.executable, "-c", PROGRAM, *unused], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
