@@ -133,8 +133,9 @@ class Runs:
             log.fail(error)
         except asyncio.CancelledError:
             if log.status == "":
-                text = "the turn was cancelled: nobody listened any more, or the server stopped"
-                log.fail(TernCancelledError("run.cancelled", text))
+                why = "the server is stopping" if self.stopping else "nobody listened any more"
+                hint = "run it again when the server is back" if self.stopping else ""
+                log.fail(TernCancelledError("run.cancelled", f"the turn was cancelled: {why}", hint))
         except Exception as error:
             log.fail(unexpected(error))
 
