@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
@@ -23,6 +23,7 @@ from agboss_memory.config import wire_pointers, wire_problems
 from agboss_memory.records import Record
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 LARGEST_NUMBER = 2**62
 """Largest number of a path, query or header."""
@@ -152,3 +153,14 @@ def whole(name: str, text: str | None, *, least: int = 0, default: int | None = 
         what = f"{name}={text!r:.80} is not acceptable"
         raise ServerError("server.bad-query", what, f"use a whole number, {least} or more", status=400)
     return value
+
+
+def some_task(given: T, files: Sequence[object] = ()) -> T:
+    """A task as it was sent; text without files must say something. The start's model checks fields itself.
+
+    Raises:
+        ServerError: The task is empty.
+    """
+    if isinstance(given, str) and not given.strip() and not files:
+        raise ServerError("server.no-task", "the task is empty", "say in input, or in the newest message, what to do", status=400)
+    return given

@@ -198,3 +198,10 @@ def test_tokens_from_the_environment() -> None:
         with pytest.raises(InvalidInputError) as caught:
             parse_tokens(wrong)
         assert "justatoken" not in str(caught.value)
+
+
+async def test_whoever_watches_the_server_is_not_slowed_down() -> None:
+    async with app() as served, client(make_server(served, rate_limit=1)) as http:
+        for path in ("/healthz", "/readyz", "/metrics") * 3:
+            assert (await http.get(path)).status_code == 200
+        assert [(await http.get("/threads")).status_code for _ in "12"] == [200, 429]
