@@ -107,7 +107,8 @@ def _middleware(settings: ServerSettings, metrics: Metrics) -> list[Middleware]:
         CORSMiddleware,
         allow_origins=sorted(settings.allowed_origins),
         allow_methods=["GET", "POST", "PUT", "DELETE"],
-        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
+        expose_headers=["ETag", "X-Agboss-Thread"],
+        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
     )
     return [cors, guard]
 

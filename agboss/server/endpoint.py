@@ -109,6 +109,7 @@ class Endpoint(Record, kw_only=True):
         body: Pydantic model of the body, None = none is read.
         raw_body: Name of the schema of a body that the handler reads itself.
         gives: Record class of the answer, None = ``schema`` says it.
+        or_gives: Record class of the other answer that it may have.
         schema: JSON Schema of the answer without ``gives``.
         many: Further media types of the answer.
         status: HTTP status of success.
@@ -126,6 +127,7 @@ class Endpoint(Record, kw_only=True):
     body: type[BaseModel] | None = None
     raw_body: str = ""
     gives: type[Any] | None = None
+    or_gives: type[Any] | None = None
     schema: Mapping[str, Any] = MappingProxyType({"type": "string"})
     many: tuple[str, ...] = ()
     status: int = 200
@@ -162,5 +164,7 @@ def some_task(given: T, files: Sequence[object] = ()) -> T:
         ServerError: The task is empty.
     """
     if isinstance(given, str) and not given.strip() and not files:
-        raise ServerError("server.no-task", "the task is empty", "say in input, or in the newest message, what to do", status=400)
+        raise ServerError(
+            "server.no-task", "the task is empty", "say in input, or in the newest message, what to do", status=400
+        )
     return given

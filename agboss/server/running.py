@@ -15,7 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from agboss.errors import AppStateError
-from agboss.server.settings import ServerSettings, check_address
+from agboss.server.settings import ServerSettings, check_address, check_proxy
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -37,17 +37,19 @@ async def run_server(
         application: What ``make_server`` gave.
         host: Address to bind. One that other machines can reach needs tokens.
         port: Port; 0 = a free one.
-        proxy: Address (or addresses, with commas) of the server in front that speaks TLS: its ``X-Forwarded-For`` and
+        proxy: Address or network (or several, with commas) of the server in front that speaks TLS: its ``X-Forwarded-For`` and
             ``X-Forwarded-Proto`` headers are believed, so that clients are told apart and cookies are sent over https
             only. Default: nobody's are.
         started: Gets the server's URL once it listens.
 
     Raises:
-        InvalidInputError: ``server.no-token``: other machines can reach ``host`` and no token is set.
+        InvalidInputError: ``server.no-token``: other machines can reach ``host`` and no token is set;
+            ``server.bad-setting``: ``proxy`` is no address.
         AppStateError: ``server.cannot-listen``: the address is taken, or is none of this machine.
         AgbossError: What is served cannot be opened.
     """
     settings: ServerSettings = application.state.service.settings
+    check_proxy(proxy)
     check_address(host, tokens=bool(settings.owners))
     config = uvicorn.Config(
         application,

@@ -113,7 +113,7 @@ async def test_clients_of_terns_that_a_stop_cancels_are_told(tmp_path: Path, how
 
         asking = Thread(target=ask)
         asking.start()
-        while 'agboss_terns_running 1' not in http.get("/metrics").text:
+        while "agboss_terns_running 1" not in http.get("/metrics").text:
             pass
         with http.stream("POST", f"/threads/{streamed}/terns", json={"input": "wait"}, headers=STREAM) as events:
             lines = events.iter_lines()
