@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -72,13 +72,21 @@ def make_server(
     metrics = Metrics()
     service = Service(served=_served(target), runs=Runs(metrics), metrics=metrics, settings=settings)
     document = _document()
+    recovery = Recovery(service.served) if recover else None
+
+    async def end(within: float) -> None:
+        """Let the Terns end within some seconds, and begin no other."""
+        ending = [service.runs.finish(within), *([] if recovery is None else [recovery.finish(within)])]
+        await asyncio.gather(*ending)
+
     application = Starlette(
         routes=[one.route(service) for one in (*ENDPOINTS, document)],
         middleware=_middleware(settings, metrics),
         exception_handlers={AgbossError: tell_error, HTTPException: tell_http},
-        lifespan=_lifespan(service, Recovery(service.served) if recover else None),
+        lifespan=_lifespan(service, recovery, end),
     )
     application.state.service = service
+    application.state.end = end
     return application
 
 
@@ -99,7 +107,8 @@ def _middleware(settings: ServerSettings, metrics: Metrics) -> list[Middleware]:
         CORSMiddleware,
         allow_origins=sorted(settings.allowed_origins),
         allow_methods=["GET", "POST", "PUT", "DELETE"],
-        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
+        expose_headers=["ETag", "X-Agboss-Thread"],
+        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID"],
     )
     return [cors, guard]
 
@@ -113,7 +122,7 @@ def _document() -> Endpoint:
     return Endpoint(method="GET", path="/openapi.json", name="openapi", about="This document.", handler=show)
 
 
-def _lifespan(service: Service, recovery: Recovery | None) -> Any:
+def _lifespan(service: Service, recovery: Recovery | None, end: Callable[[float], Awaitable[None]]) -> Any:
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncGenerator[None]:
         await service.served.open()
@@ -122,9 +131,7 @@ def _lifespan(service: Service, recovery: Recovery | None) -> Any:
         try:
             yield
         finally:
-            grace = service.settings.grace
-            ending = [service.runs.finish(grace), *([] if recovery is None else [recovery.finish(grace)])]
-            await asyncio.gather(*ending)
+            await end(service.settings.grace)
             await service.served.close()
 
     return life

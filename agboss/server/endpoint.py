@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
@@ -23,6 +23,7 @@ from agboss_memory.config import wire_pointers, wire_problems
 from agboss_memory.records import Record
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 LARGEST_NUMBER = 2**62
 """Largest number of a path, query or header."""
@@ -108,6 +109,7 @@ class Endpoint(Record, kw_only=True):
         body: Pydantic model of the body, None = none is read.
         raw_body: Name of the schema of a body that the handler reads itself.
         gives: Record class of the answer, None = ``schema`` says it.
+        or_gives: Record class of the other answer that it may have.
         schema: JSON Schema of the answer without ``gives``.
         many: Further media types of the answer.
         status: HTTP status of success.
@@ -125,6 +127,7 @@ class Endpoint(Record, kw_only=True):
     body: type[BaseModel] | None = None
     raw_body: str = ""
     gives: type[Any] | None = None
+    or_gives: type[Any] | None = None
     schema: Mapping[str, Any] = MappingProxyType({"type": "string"})
     many: tuple[str, ...] = ()
     status: int = 200
@@ -152,3 +155,16 @@ def whole(name: str, text: str | None, *, least: int = 0, default: int | None = 
         what = f"{name}={text!r:.80} is not acceptable"
         raise ServerError("server.bad-query", what, f"use a whole number, {least} or more", status=400)
     return value
+
+
+def some_task(given: T, files: Sequence[object] = ()) -> T:
+    """A task as it was sent; text without files must say something. The start's model checks fields itself.
+
+    Raises:
+        ServerError: The task is empty.
+    """
+    if isinstance(given, str) and not given.strip() and not files:
+        raise ServerError(
+            "server.no-task", "the task is empty", "say in input, or in the newest message, what to do", status=400
+        )
+    return given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import math
 from collections.abc import Sequence
@@ -22,6 +23,9 @@ OWNER = "agboss.owner"
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no token: they tell nothing about anybody."""
+
+UNCOUNTED_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Paths that count as no request of a client: whoever watches a server asks often, and must get an answer."""
 
 OWN_LOGIN = "/admin"
 """Below this path a browser, which sends no header, logs in by a form; see ``agboss.admin``."""
@@ -72,6 +76,10 @@ class Guard:
                 await problem_response(error)(scope, receive, answer)
             except ClientDisconnect:  # in the middle of its body
                 return
+            except asyncio.CancelledError:  # the server stops, and this took longer than it waits
+                if not answer.status:
+                    error = ServerError("server.stopping", "the server is stopping", "try again later", status=503)
+                    await problem_response(error)(scope, receive, answer)
             except Exception as error:
                 response = problem_response(unexpected(error))
                 if answer.status:  # too late to say it
@@ -89,7 +97,8 @@ class Guard:
             raise self._too_large()
         owner = self._owner(headers)
         client: Sequence[object] = scope.get("client") or ("",)
-        wait = self._rate.wait(f"ip:{client[0]}" if owner is None else f"owner:{owner}")
+        counted = scope["path"] not in UNCOUNTED_PATHS
+        wait = self._rate.wait(f"ip:{client[0]}" if owner is None else f"owner:{owner}") if counted else 0.0
         if wait:
             raise ServerError(
                 "server.too-fast",

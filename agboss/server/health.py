@@ -9,6 +9,8 @@ from agboss.server.endpoint import Call, Endpoint
 from agboss.server.problems import ServerError, json_response
 from agboss_memory.records import Record
 
+HINT = "see whether the store and the folder of definitions are there; the server goes on when they are back"
+
 
 class Health(Record, kw_only=True):
     """``ok``."""
@@ -28,7 +30,7 @@ async def readyz(call: Call) -> Response:
             await call.service.served.check()
             return json_response(Health())
     except AgbossError as error:
-        raise ServerError("server.not-ready", "what is served cannot be reached", "", status=503) from error
+        raise ServerError("server.not-ready", "what is served cannot be reached", HINT, status=503) from error
     raise ServerError("server.stopping", "the server is stopping", "try again later", status=503)
 
 

@@ -66,6 +66,9 @@ class TernLog:
         self._events: deque[LoggedEvent] = deque()
         self._characters = 0
         self._last = 0
+        self.before = 0
+        """Number of the last event that came before this part of the Tern: what led to its pause."""
+
         self._changed = asyncio.Event()
 
     @property
@@ -87,6 +90,12 @@ class TernLog:
         elif isinstance(event, Paused):
             self.tern, self.status = event.tern, TernStatus.PAUSED
         self._add(event.type, event, self._answer(event))
+
+    def go_on_from(self, earlier: TernLog) -> None:
+        """Put the events up to a pause before those that follow it; their numbers go on."""
+        self._events = deque(earlier._events)
+        self._characters = earlier._characters
+        self._last = self.before = earlier.last
 
     def fail(self, error: AgbossError) -> None:
         """The run raised."""

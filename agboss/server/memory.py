@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
 
 from agboss.app import WorkingMemory
+from agboss.errors import CompactionError
 from agboss.server.endpoint import Call, Endpoint, Query
-from agboss.server.problems import json_response
+from agboss.server.problems import ServerError, json_response, problem_of
 from agboss.server.threads import AGENT
 from agboss_memory.config import WireModel
 from agboss_memory.messages import Summary
 from agboss_memory.records import Record
 from agboss_memory.replay import WhatIf
+
+MOST_IDS = 20
+"""Summaries that are named when another one was asked for."""
+
+
+class Stopped(Record, kw_only=True):
+    """Why a Compact stopped: stable code and message."""
+
+    code: str
+    message: str
 
 
 class Compacted(Record, kw_only=True):
@@ -29,6 +41,16 @@ class Compacted(Record, kw_only=True):
     thread_id: str
     compressed_messages: int
     summaries: tuple[Summary, ...]
+
+
+class CompactStopped(Compacted, kw_only=True):
+    """What Compact did before it ended early. What was written stays.
+
+    Attributes:
+        stopped: Why it ended.
+    """
+
+    stopped: Stopped
 
 
 class Undone(Record, kw_only=True):
@@ -80,9 +102,37 @@ async def compact(call: Call) -> Response:
     thread = call.path("thread")
     place = await call.service.served.place(thread, call.text("agent"), call.owner)
     async with call.service.served.app(place.workflow) as app:
-        report = await app.memory.compact(thread, place.agent, owner=call.owner)
+        before = await app.memory.summaries(thread, place.agent, owner=call.owner)
+        try:
+            report = await app.memory.compact(thread, place.agent, owner=call.owner)
+        except CompactionError as error:
+            after = await app.memory.summaries(thread, place.agent, owner=call.owner)
+            return json_response(_stopped(thread, before, after, error))
     done = Compacted(thread_id=thread, compressed_messages=report.compressed_messages, summaries=report.summaries)
     return json_response(done)
+
+
+def _stopped(
+    thread: str, before: Sequence[Summary], after: Sequence[Summary], error: CompactionError
+) -> CompactStopped:
+    """What was made, and paid for, before a Compact stopped. Raises its error when that is nothing and no fact."""
+    made = tuple(one for one in after if one.id not in {known.id for known in before})
+    if not made and not _no_gain(error):
+        raise error
+    covered = sum(one.last - one.first + 1 for one in after) - sum(one.last - one.first + 1 for one in before)
+    told = problem_of(error)
+    return CompactStopped(
+        thread_id=thread,
+        compressed_messages=max(0, covered),
+        summaries=made,
+        stopped=Stopped(code=told.code, message=told.detail),
+    )
+
+
+def _no_gain(error: CompactionError) -> bool:
+    """Whether the summary was fine and would only be no shorter than what it stands for."""
+    cause = error.__cause__
+    return any(isinstance(one, CompactionError) and "before" in one.data for one in (error, cause))
 
 
 async def undo(call: Call) -> Response:
@@ -92,6 +142,12 @@ async def undo(call: Call) -> Response:
     place = await call.service.served.place(thread, call.text("agent"), call.owner)
     async with call.service.served.app(place.workflow) as app:
         retired = await app.memory.undo(thread, place.agent, summary=asked.summary, owner=call.owner)
+        if retired is None and asked.summary is not None:
+            known = await app.memory.summaries(thread, place.agent, owner=call.owner)
+            ids = ", ".join(str(one.id) for one in known[-MOST_IDS:])
+            text = f"there is no active summary {asked.summary}"
+            hint = f"those that can be undone: {ids}" if ids else "no summary counts in this thread"
+            raise ServerError("memory.no-such-summary", text, hint, status=404)
     return json_response(Undone(summary=retired))
 
 
@@ -147,6 +203,7 @@ ENDPOINTS = (
         handler=compact,
         query=(AGENT,),
         gives=Compacted,
+        or_gives=CompactStopped,
         problems=(404, 409, 502),
     ),
     Endpoint(

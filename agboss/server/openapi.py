@@ -16,7 +16,7 @@ from agboss.server.problems import MEDIA_TYPE, Problem
 from agboss.server.sse import STREAM
 from agboss.server.wire import record_schemas
 
-_ALWAYS = (400, 401, 403, 413, 421, 429)
+_ALWAYS = (400, 401, 403, 413, 421, 429, 503)
 """Statuses that any request may be refused with."""
 
 _EVENT = {
@@ -32,7 +32,7 @@ _EVENT = {
 
 def openapi(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """OpenAPI 3.1 of these routes."""
-    records = [Problem, *(one.gives for one in endpoints if one.gives is not None)]
+    records = [Problem, *(kind for one in endpoints for kind in (one.gives, one.or_gives) if kind is not None)]
     schemas = record_schemas(list(dict.fromkeys(records))) | _bodies(endpoints)
     paths: dict[str, dict[str, Any]] = {}
     for one in endpoints:
@@ -110,7 +110,9 @@ def _parameter(query: Query) -> dict[str, Any]:
 def _responses(one: Endpoint) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if one.gives is not None:
-        content[one.media] = {"schema": {"$ref": f"#/components/schemas/{one.gives.__name__}"}}
+        kinds = [one.gives] if one.or_gives is None else [one.gives, one.or_gives]
+        known = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in kinds]
+        content[one.media] = {"schema": known[0] if len(known) == 1 else {"anyOf": known}}
     elif one.media:
         content[one.media] = {"schema": dict(one.schema)}
     content |= {media: {"schema": {"type": "string"}} for media in one.many}

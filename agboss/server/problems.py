@@ -50,6 +50,7 @@ _NOT_FOUND = frozenset(
     }
 )
 _CONFLICT = frozenset({"definition.changed", "definition.exists", "definition.read-only"})
+_UNAVAILABLE = frozenset({"definition.no-folder"})
 _STATUS: tuple[tuple[type[AgbossError], int], ...] = (
     (UnknownThreadError, 404),
     (ThreadBusyError, 409),
@@ -137,6 +138,8 @@ def status_of(error: AgbossError) -> int:
         return 404
     if error.code in _CONFLICT:
         return 409
+    if error.code in _UNAVAILABLE:
+        return 503
     if isinstance(error, InvalidInputError):
         return 400
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)

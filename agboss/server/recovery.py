@@ -36,7 +36,7 @@ class Recovery:
 
     async def finish(self, grace: float) -> None:
         """Let the Tern that runs end within ``grace`` seconds, else cancel it: it is stored as cancelled."""
-        if self._task is None:
+        if self._task is None or self._task.done():
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
+from time import monotonic
 
 import uvicorn
 from starlette.applications import Starlette
 
 from agboss.errors import AppStateError
-from agboss.server.settings import ServerSettings, check_address
+from agboss.server.settings import ServerSettings, check_address, check_proxy
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+FLUSH = 5.0
+"""Seconds in which answers must have gone out when the Terns have ended; then connections are cut."""
 
 
 async def run_server(
@@ -32,17 +37,19 @@ async def run_server(
         application: What ``make_server`` gave.
         host: Address to bind. One that other machines can reach needs tokens.
         port: Port; 0 = a free one.
-        proxy: Address (or addresses, with commas) of the server in front that speaks TLS: its ``X-Forwarded-For`` and
+        proxy: Address or network (or several, with commas) of the server in front that speaks TLS: its ``X-Forwarded-For`` and
             ``X-Forwarded-Proto`` headers are believed, so that clients are told apart and cookies are sent over https
             only. Default: nobody's are.
         started: Gets the server's URL once it listens.
 
     Raises:
-        InvalidInputError: ``server.no-token``: other machines can reach ``host`` and no token is set.
+        InvalidInputError: ``server.no-token``: other machines can reach ``host`` and no token is set;
+            ``server.bad-setting``: ``proxy`` is no address.
         AppStateError: ``server.cannot-listen``: the address is taken, or is none of this machine.
         AgbossError: What is served cannot be opened.
     """
     settings: ServerSettings = application.state.service.settings
+    check_proxy(proxy)
     check_address(host, tokens=bool(settings.owners))
     config = uvicorn.Config(
         application,
@@ -52,9 +59,8 @@ async def run_server(
         proxy_headers=bool(proxy),
         forwarded_allow_ips=proxy,
         server_header=False,
-        timeout_graceful_shutdown=math.ceil(settings.grace),
     )
-    server = _Server(config)
+    server = _Server(config, application.state.end, settings.grace)
     with _listening(host, port) as listener, server.stopped_by_signals():
         async with application.router.lifespan_context(application):
             if started is not None:
@@ -63,7 +69,32 @@ async def run_server(
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to ``run_server``: uvicorn would raise them again before everything is closed."""
+    """Leaves signals to ``run_server``: uvicorn would raise them again before everything is closed.
+
+    Args:
+        config: uvicorn's own.
+        end: Ends the Terns within some seconds.
+        grace: Those seconds.
+    """
+
+    def __init__(self, config: uvicorn.Config, end: Callable[[float], Awaitable[None]], grace: float) -> None:
+        super().__init__(config)
+        self._end = end
+        self._grace = grace
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the Terns first, so that whoever waits for one is told how it ended; then close the connections."""
+        began = monotonic()
+        ending = asyncio.ensure_future(self._end(self._grace))
+        while not ending.done() and not self.force_exit:
+            await asyncio.wait([ending], timeout=0.1)
+        if not ending.done():
+            ending.cancel()
+            await asyncio.wait([ending])
+            await self._end(0)
+        left = max(0.0, self._grace - (monotonic() - began))  # for requests that are no Tern
+        self.config.timeout_graceful_shutdown = math.ceil(left + FLUSH)
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from agboss.app import App, RunStream
-from agboss.errors import AgbossError, TernCancelledError
-from agboss.events import Failed
-from agboss.pauses import Decision
+from agboss.errors import AgbossError, TernCancelledError, TernFailedError
+from agboss.events import Answered, Ended, Failed, Paused, TernStarted
+from agboss.pauses import Decision, Pause
 from agboss.server.log import TernLog
 from agboss.server.metrics import Metrics
 from agboss.server.problems import ServerError, unexpected
 from agboss_memory.attachments import Attachment
+from agboss_memory.messages import Tern, TernStatus
 from agboss_memory.records import Record
 
 MOST_ENDED = 200
@@ -30,7 +31,7 @@ class Order(Record, kw_only=True):
         workflow: The App's name.
         start: Name of the start, None = the only one.
         input: The task: text, or the fields of the start's model.
-        thread: Id of the thread.
+        thread: Id of the thread; None = a new one, or that of the stored result when the key was used before.
         create: Make the thread when it does not exist.
         owner: Who asks.
         idempotency_key: Makes the Tern exactly-once per owner.
@@ -44,7 +45,7 @@ class Order(Record, kw_only=True):
 
     opening: Callable[[], AbstractAsyncContextManager[App]]
     workflow: str
-    thread: str
+    thread: str | None
     input: Any = None
     create: bool = False
     start: str | None = None
@@ -128,29 +129,66 @@ class Runs:
     async def _run(self, log: TernLog, order: Order) -> None:
         try:
             async with order.opening() as app:
-                await _follow(log, order, app)
+                await self._follow(log, order, app)
         except AgbossError as error:
             log.fail(error)
         except asyncio.CancelledError:
             if log.status == "":
-                text = "the turn was cancelled: nobody listened any more, or the server stopped"
-                log.fail(TernCancelledError("run.cancelled", text))
+                why = "the server is stopping" if self.stopping else "nobody listened any more"
+                hint = "run it again when the server is back" if self.stopping else ""
+                log.fail(TernCancelledError("run.cancelled", f"the turn was cancelled: {why}", hint))
         except Exception as error:
             log.fail(unexpected(error))
+
+    async def _follow(self, log: TernLog, order: Order, app: App) -> None:
+        async with _stream(order, app) as run:
+            log.admitted(run.thread, run.direct)
+            async for event in run:
+                if isinstance(event, Failed):  # told from the error itself, which may hold too much
+                    continue
+                if isinstance(event, TernStarted):
+                    before = self._ended.get((log.workflow, log.thread, event.tern))
+                    if before is not None and before.status == TernStatus.PAUSED:
+                        log.go_on_from(before)
+                log.take(event)
+            log.result = await run.result()
 
     def _done(self, log: TernLog) -> None:
         self._metrics.running -= 1
         self._metrics.tern(log.status or ("cancelled" if log.thread else "refused"))
         log.end()
         self.running.discard(log)
-        if log.tern:
-            self._ended[log.workflow, log.thread, log.tern] = log
+        key = (log.workflow, log.thread, log.tern)
+        known = self._ended.get(key)
+        repeated = known is not None and known.status == TernStatus.ANSWERED  # then the first one tells more
+        if log.tern and not repeated:
+            self._ended[key] = log
             if len(self._ended) > MOST_ENDED:
                 self._ended.popitem(last=False)
 
 
+def stored_log(workflow: str, thread: str, tern: Tern, pauses: Sequence[Pause]) -> TernLog:
+    """The end of a Tern whose events are not kept any more: its answer, its error or its open pauses."""
+    log = TernLog(workflow, None, detached=True)
+    log.admitted(thread, frozenset())
+    if tern.status in (TernStatus.FAILED, TernStatus.CANCELLED):
+        log.tern = tern.number
+        kind = TernFailedError if tern.status == TernStatus.FAILED else TernCancelledError
+        log.fail(kind(tern.error_code or f"run.{tern.status}", tern.error or f"the turn is {tern.status}"))
+    else:
+        if tern.status == TernStatus.PAUSED:
+            for pause in pauses:
+                if pause.tern == tern.number:
+                    log.take(Paused.of(pause))
+        else:
+            log.take(Answered(answer=tern.answer, status=tern.status))
+        log.take(Ended(thread=thread, tern=tern.number, status=tern.status, answer=tern.answer))
+    log.end()
+    return log
+
+
 def _stream(order: Order, app: App) -> RunStream:
-    if order.decision is not None:
+    if order.decision is not None and order.thread is not None:
         return app.stream_resume(
             order.thread, order.decision, pause_id=order.pause_id, owner=order.owner, timeout=order.timeout
         )
@@ -166,12 +204,3 @@ def _stream(order: Order, app: App) -> RunStream:
     if order.start is None:
         return app.stream(order.input, **keywords)
     return app.stream(app.start(order.start), order.input, **keywords)
-
-
-async def _follow(log: TernLog, order: Order, app: App) -> None:
-    async with _stream(order, app) as run:
-        log.admitted(run.thread, run.direct)
-        async for event in run:
-            if not isinstance(event, Failed):  # told from the error itself, which may hold too much
-                log.take(event)
-        log.result = await run.result()

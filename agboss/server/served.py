@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
@@ -11,6 +12,8 @@ from agboss.app import AgentInfo, AgentRuntime, App
 from agboss.errors import AgbossError, UnknownThreadError
 from agboss.server.problems import ServerError
 from agboss_memory.records import Record
+
+logger = logging.getLogger("agboss.server")
 
 MOST_THREADS = 10_000
 """Threads whose agent is remembered."""
@@ -26,6 +29,20 @@ class Place(Record, kw_only=True):
 
     workflow: str
     agent: str | None
+
+
+class BrokenAgent(Record, kw_only=True):
+    """A definition that cannot be used.
+
+    Attributes:
+        file: Its file within the folder.
+        code: Stable code of what is wrong with it.
+        message: The same in words.
+    """
+
+    file: str
+    code: str
+    message: str
 
 
 class Served(ABC):
@@ -53,6 +70,10 @@ class Served(ABC):
     @abstractmethod
     async def agents(self) -> tuple[AgentInfo, ...]:
         """All agents that work."""
+
+    async def broken(self) -> tuple[BrokenAgent, ...]:
+        """Definitions that cannot be used."""
+        return ()
 
     @abstractmethod
     def app(self, workflow: str) -> AbstractAsyncContextManager[App]:
@@ -115,10 +136,12 @@ class ServedRuntime(Served):
         self.runtime = runtime
         self._known: OrderedDict[str, str] = OrderedDict()
         self._runtime = runtime
+        self._told: frozenset[BrokenAgent] = frozenset()
 
     async def open(self) -> None:
         """See ``Served.open``."""
         await self._runtime.__aenter__()
+        await self.broken()
 
     async def close(self) -> None:
         """See ``Served.close``."""
@@ -126,6 +149,7 @@ class ServedRuntime(Served):
 
     async def check(self) -> None:
         """See ``Served.check``."""
+        await self.broken()
         for agent in (await self.agents())[:1]:
             async with self._runtime.app(agent.name) as app:
                 await app.threads.list(limit=1)
@@ -143,6 +167,21 @@ class ServedRuntime(Served):
                     found.extend(await app.agents())
             except AgbossError:  # it names a tool that is not there; asked for by name, it says so
                 continue
+        return tuple(found)
+
+    async def broken(self) -> tuple[BrokenAgent, ...]:
+        """See ``Served.broken``. Each is told to the log once, when it is found."""
+        found = [_broken(one.file, one.error) for one in self._runtime.problems()]
+        for definition in self._runtime.agents():
+            try:
+                async with self._runtime.app(definition.name):
+                    pass
+            except AgbossError as error:
+                found.append(_broken(f"{definition.name}.json", error))
+        for one in found:
+            if one not in self._told:
+                logger.warning("definition %s cannot be used: %s: %s", one.file, one.code, one.message)
+        self._told = frozenset(found)
         return tuple(found)
 
     def app(self, workflow: str) -> AbstractAsyncContextManager[App]:
@@ -186,3 +225,7 @@ class ServedRuntime(Served):
                 raise
             return False
         return True
+
+
+def _broken(file: str, error: AgbossError) -> BrokenAgent:
+    return BrokenAgent(file=file, code=error.code, message=error.message)

@@ -83,6 +83,16 @@ def check_address(host: str, *, tokens: bool) -> None:
     )
 
 
+def check_proxy(text: str) -> None:
+    """Raises InvalidInputError unless ``text`` is empty, or addresses and networks with commas between."""
+    for part in text.split(",") if text else ():
+        try:
+            ipaddress.ip_network(part.strip(), strict=False)
+        except ValueError as error:
+            hint = "name the address of the server in front, such as 127.0.0.1, or its network, such as 10.0.0.0/8"
+            raise InvalidInputError("server.bad-setting", f"proxy={part.strip()!r:.80} is no address", hint) from error
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address belongs to this machine alone. Names are not looked up: only ``localhost`` is known."""
     if host.lower() == "localhost":

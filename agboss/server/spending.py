@@ -6,14 +6,20 @@ from starlette.responses import Response
 
 from agboss.app import Spend
 from agboss.server.endpoint import Call, Endpoint, Query
-from agboss.server.problems import json_response
+from agboss.server.problems import ServerError, json_response
 from agboss.server.threads import AGENT
 
 
 async def spend(call: Call) -> Response:
     """``GET /spend``."""
     days = call.number("days", least=1, default=30)
-    place = await call.service.served.new_place(call.text("agent"))
+    agent, served = call.text("agent"), call.service.served
+    if agent is not None and served.runtime is None:  # those of a folder are looked up by their name
+        names = [one.name for one in await served.agents()]
+        if agent not in names:
+            hint = "name one of: " + ", ".join(names)
+            raise ServerError("server.which-agent", f"agent {agent!r:.80} is unknown", hint, status=400)
+    place = await served.new_place(agent)
     async with call.service.served.app(place.workflow) as app:
         return json_response(await app.spend(days or 30, owner=call.owner))
 

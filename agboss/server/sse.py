@@ -28,16 +28,17 @@ class EventStream(Response):
 
     Args:
         log: The Tern.
-        after: Number of the last event that the client has.
+        after: Number of the last event that the client has. None = what came before this part of the Tern is not sent.
+            One that was never given comes from a process before this: then all is sent.
     """
 
     media_type = STREAM
 
-    def __init__(self, log: TernLog, after: int = 0) -> None:
+    def __init__(self, log: TernLog, after: int | None = None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"})
         del self.headers["content-length"]
         self.log = log
-        self._after = after
+        self._after = after if after is None or after <= log.last else 0
 
     def piece(self, event: LoggedEvent) -> str:
         """An event as it goes over the wire."""
@@ -59,7 +60,7 @@ class EventStream(Response):
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         while True:
-            events = self.log.after(self._after)
+            events = self.log.after(self.log.before if self._after is None else self._after)
             text = "".join(map(self.piece, events))
             if events:
                 self._after = events[-1].number

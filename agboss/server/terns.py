@@ -10,13 +10,14 @@ from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from agboss.run import RunResult
-from agboss.server.endpoint import Call, Endpoint, Query, whole
+from agboss.server.endpoint import Call, Endpoint, Query, some_task, whole
 from agboss.server.problems import ServerError, json_response
-from agboss.server.runs import Order
+from agboss.server.runs import Order, stored_log
 from agboss.server.sse import STREAM, EventStream, unless_gone, until_ended
 from agboss.server.threads import AGENT
 from agboss_memory.attachments import Attachment
 from agboss_memory.config import WireModel
+from agboss_memory.messages import TernStatus
 from agboss_memory.records import Record
 
 GONE = 499
@@ -78,7 +79,7 @@ async def run(call: Call) -> Response:
         opening=lambda: served.app(place.workflow),
         workflow=place.workflow,
         start=asked.start,
-        input=asked.input,
+        input=some_task(asked.input, asked.attachments),
         thread=thread,
         owner=call.owner,
         idempotency_key=key,
@@ -109,6 +110,11 @@ async def events(call: Call) -> Response:
     after = whole("Last-Event-ID", call.request.headers.get("last-event-id"), default=0) or 0
     log = call.service.runs.find(place.workflow, thread, number, call.owner)
     if log is None:
+        async with call.service.served.app(place.workflow) as app:
+            terns = await app.threads.terns(thread, before=number + 1, limit=1, owner=call.owner)
+            pauses = await app.threads.pauses(thread, owner=call.owner)
+        if terns and terns[0].number == number and terns[0].status != TernStatus.RUNNING:
+            return EventStream(stored_log(place.workflow, thread, terns[0], pauses))
         text = f"no events of turn {number} are kept"
         raise ServerError("server.no-events", text, "GET /threads/{thread} tells the stored turns", status=404)
     log.listeners += 1
@@ -149,7 +155,7 @@ ENDPOINTS = (
         method="GET",
         path="/threads/{thread}/terns/{tern}/events",
         name="ternEvents",
-        about="Events of a Tern that runs or has just ended, from any position.",
+        about="Events of a Tern from any position. When they are not kept any more: how it ended, from the store.",
         handler=events,
         query=(
             AGENT,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from agboss.errors import UnknownThreadError
-from agboss.server.endpoint import Call
+from agboss.server.endpoint import Call, some_task
 from agboss.server.log import TernLog
 from agboss.server.problems import ServerError
 from agboss.server.runs import Order
@@ -59,9 +59,7 @@ async def begin(
     """
     served = call.service.served
     if thread is None:
-        place = await served.new_place(agent)
-        async with served.app(place.workflow) as app:
-            thread = await app.threads.create(owner=call.owner)
+        place = await served.new_place(agent)  # the App makes the thread, when the key was not used before
     else:
         try:
             place = await served.place(thread, agent, call.owner)
@@ -72,7 +70,7 @@ async def begin(
     order = Order(
         opening=lambda: served.app(place.workflow),
         workflow=place.workflow,
-        input=asked.text,
+        input=some_task(asked.text, asked.attachments),
         thread=thread,
         create=create,
         owner=call.owner,

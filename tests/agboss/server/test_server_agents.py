@@ -117,3 +117,71 @@ async def test_definitions_of_a_list_cannot_be_saved() -> None:
         assert (await http.post("/threads")).status_code == 201
         refused = await http.put("/agents/clerk/memory-config", json={"kind": "none"})
         assert (refused.status_code, refused.json()["code"]) == (409, "definition.read-only")
+
+
+async def test_a_config_is_saved_over_the_version_that_was_seen_only(tmp_path: Path) -> None:
+    made = folder(tmp_path, "clerk")
+    async with runtime(tmp_path) as agents, client(make_server(agents)) as http:
+        path = "/agents/clerk/memory-config"
+        seen = {"If-Match": (await http.get(path)).headers["etag"]}
+        saved = await http.put(path, json={"kind": "none"}, headers=seen)
+        assert saved.status_code == 200
+        assert saved.headers["etag"] == (await http.get(path)).headers["etag"] != seen["If-Match"]
+        for late in (b'{"kind": "windowed"}', b""):
+            refused = await http.put(path, headers=seen, content=late)
+            assert (refused.status_code, refused.json()["code"]) == (412, "definition.changed")
+        assert made.load("clerk").effective_memory.kind == "none"
+        for passes in ("*", f'"x", {saved.headers["etag"]}'):
+            assert (await http.put(path, json={"kind": "none"}, headers={"If-Match": passes})).status_code == 200
+
+
+async def test_a_file_that_changes_while_it_is_saved_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = folder(tmp_path, "clerk")
+    async with runtime(tmp_path) as agents, client(make_server(agents)) as http:
+        path = "/agents/clerk/memory-config"
+        seen = {"If-Match": (await http.get(path)).headers["etag"]}
+        save = agents.save
+
+        def meanwhile(definition: AgentDefinition, *, expected: str | None = None) -> None:
+            made.save(AgentDefinition(name="clerk", model=MODEL, system_prompt="New."))
+            save(definition, expected=expected)
+
+        monkeypatch.setattr(agents, "save", meanwhile)
+        refused = await http.put(path, json={"kind": "none"}, headers=seen)
+        assert (refused.status_code, refused.json()["code"]) == (412, "definition.changed")
+        assert made.load("clerk").system_prompt == "New."
+
+
+async def test_broken_files_are_told_in_the_list_and_once_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = folder(tmp_path, "clerk")
+    (tmp_path / "bad.json").write_text('{"name": "bad", "colour": 1}', encoding="utf-8")
+    async with runtime(tmp_path) as agents:
+        server = make_server(agents)
+        async with client(server) as http:
+            made.save(AgentDefinition.model_validate({"name": "idle", "model": MODEL, "tools": [{"name": "spoon"}]}))
+            await http.get("/agents")
+            told: dict[str, list[dict[str, Any]]] = (await http.get("/agents")).json()
+            assert [agent["name"] for agent in told["agents"]] == ["clerk"]
+            assert [(one["file"], one["code"]) for one in told["broken"]] == [
+                ("bad.json", "definition.invalid"),
+                ("idle.json", "definition.unknown-tool"),
+            ]
+            warned = [one.getMessage() for one in caplog.records if one.name == "agboss.server"]
+            assert [text.split()[1] for text in warned] == ["bad.json", "idle.json"]
+
+
+async def test_a_folder_that_is_gone_is_no_fault_of_the_client(tmp_path: Path) -> None:
+    path = tmp_path / "agents"
+    folder(path, "clerk")
+    async with runtime(path) as agents, client(make_server(agents)) as http:
+        path.rename(tmp_path / "moved")
+        for method, place in (("GET", "/agents"), ("GET", "/agents/clerk"), ("POST", "/threads")):
+            refused = await http.request(method, place)
+            assert (refused.status_code, refused.json()["code"]) == (503, "definition.no-folder")
+        ready = await http.get("/readyz")
+        assert (ready.status_code, ready.json()["code"]) == (503, "server.not-ready")
+        assert "folder of definitions" in ready.json()["hint"]

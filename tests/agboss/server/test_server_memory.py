@@ -168,6 +168,63 @@ async def test_m148_compact_tells_the_count_and_the_view_is_fresh(
         assert (await http.post(f"/threads/{thread}/memory/undo")).json() == {"summary": None}
 
 
+async def test_a_compact_that_stops_tells_what_was_made_before() -> None:
+    answers = ["Ada said a."]
+
+    async def once(_: ModelRequest) -> str:
+        if answers:
+            return answers.pop()
+        raise ConnectionError("no route to 10.0.0.7")
+
+    app = create_app(desk(every=1), store="memory://", models=Models(yes, once))
+    async with app, client(make_server(app)) as http:
+        thread = await talk(http, "a")
+        answers.clear()
+        await talk(http, "b", "c", thread=thread)
+        answers.append("They said b.")
+        done = await http.post(f"/threads/{thread}/memory/compact")
+        assert done.status_code == 200
+        told = done.json()
+        assert set(told) == {"threadId", "compressedMessages", "summaries", "stopped"}
+        assert [one["text"] for one in told["summaries"]] == ["They said b."]
+        assert (told["compressedMessages"], told["stopped"]["code"]) == (1, "compaction.failed")
+        assert "10.0.0.7" not in done.text
+        nothing = await http.post(f"/threads/{thread}/memory/compact")
+        assert (nothing.status_code, nothing.json()["code"]) == (502, "compaction.failed")
+
+
+async def test_nothing_to_gain_is_no_fault() -> None:
+    async def long(_: ModelRequest) -> str:
+        return "word " * 150
+
+    Helper = helper({"kind": "auto_compact"})
+    app = create_app(Helper, store="memory://", models=Models(yes, long))
+    async with app, client(make_server(app)) as http:
+        thread = await talk(http, "Ada likes tea. " * 5, "Bob likes milk. " * 5, "c")
+        done = await http.post(f"/threads/{thread}/memory/compact")
+        assert done.status_code == 200, done.text
+        told = done.json()
+        assert (told["compressedMessages"], told["summaries"]) == (0, [])
+        assert told["stopped"]["code"] == "compaction.no-progress"
+
+
+async def test_a_summary_that_is_not_there_cannot_be_undone(
+    agboss_app: MakeApp, mock_llm: MockLlm, mock_compaction: MockCompaction
+) -> None:
+    Helper = helper({"kind": "auto_compact"})
+    mock_llm(Helper).then_return("one", "two", "three")
+    mock_compaction(Helper).then_return("Ada said a and b.")
+    async with agboss_app(Helper) as app, client(make_server(app)) as http:
+        thread = await talk(http, "a", "b", "c")
+        path, body = f"/threads/{thread}/memory/undo", {"summary": 77}
+        none = await http.post(path, json=body)
+        assert (none.status_code, none.json()["code"]) == (404, "memory.no-such-summary")
+        made = (await http.post(f"/threads/{thread}/memory/compact")).json()["summaries"][0]["id"]
+        refused = await http.post(path, json=body)
+        assert refused.json()["hint"] == f"those that can be undone: {made}"
+        assert (await http.post(path, json={"summary": made})).json()["summary"]["id"] == made
+
+
 async def test_m149_an_unknown_thread_never_reaches_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     async with create_app(desk(), store="memory://", models=Models(yes, sum_up)) as app:
         await app.execute("a", thread="adas", create_thread=True, owner="ada")

@@ -136,3 +136,17 @@ async def test_defined_agents_are_models(tmp_path: Path) -> None:
             body = {"model": "cook", "messages": [{"role": "user", "content": "x"}]}
             done = (await http.post("/v1/chat/completions", json=body)).json()
             assert len((await agents.threads("cook").get(done["metadata"]["thread"])).terns) == 1
+
+
+async def test_a_key_gives_the_stored_answer_and_makes_no_other_thread() -> None:
+    models = Models(yes, sum_up)
+    async with create_app(desk(every=None), store="memory://", models=models) as app:
+        async with client(make_server(app)) as http:
+            body = {"model": "desk", "messages": [{"role": "user", "content": "x"}]}
+            first, again = [
+                await http.post("/v1/chat/completions", json=body, headers={"Idempotency-Key": "k"}) for _ in "12"
+            ]
+            assert (first.status_code, again.status_code) == (200, 200)
+            assert again.json()["id"] == first.json()["id"]
+            assert models.calls == ["agent"]
+            assert len(await app.threads.list()) == 1

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from asgi import client
+from asgi import client, events
 
 from agboss import App, agent, create_app, tool
 from agboss.server import make_server
@@ -107,6 +107,33 @@ async def test_events_of_a_pause_and_of_what_follows() -> None:
         heard = told((await http.post(f"/threads/{thread}/resume", json=body, headers=STREAM)).text)
         assert [event["type"] for event in heard][2:4] == ["tool_started", "tool_finished"]
         assert heard[-1]["answer"] == "Paid."
+
+
+async def test_events_after_a_pause_go_on_with_its_numbers() -> None:
+    async with app(call_tool(pay, amount=5), reply("Paid.")) as served, client(make_server(served)) as http:
+        thread = (await http.post("/threads")).json()["id"]
+        first = events((await http.post(f"/threads/{thread}/terns", json={"input": "Pay."}, headers=STREAM)).text)
+        assert [number for number, _, _ in first] == [1, 2, 3, 4]
+        body = {"pauseId": first[2][2]["pauseId"], "approved": True}
+        place = f"/threads/{thread}/resume"
+        rest = events((await http.post(place, json=body, headers=STREAM)).text)
+        assert [number for number, _, _ in rest] == list(range(5, 5 + len(rest)))
+        path = f"/threads/{thread}/terns/1/events"
+        assert events((await http.get(path)).text) == first + rest
+        assert events((await http.get(path, headers={"Last-Event-ID": "3"})).text) == first[3:] + rest
+        await http.post(place, json=body, headers=STREAM)  # once more: its stored result
+        assert events((await http.get(path)).text) == first + rest
+
+
+async def test_a_pause_that_is_only_in_the_store_is_told_as_events() -> None:
+    async with app(call_tool(pay, amount=5), reply("Paid.")) as served:
+        async with client(make_server(served)) as http:
+            thread = (await http.post("/threads")).json()["id"]
+            paused = (await http.post(f"/threads/{thread}/terns", json={"input": "Pay."})).json()["pause"]
+        async with client(make_server(served)) as http:
+            told = events((await http.get(f"/threads/{thread}/terns/1/events")).text)
+            assert [kind for _, kind, _ in told] == ["paused", "ended"]
+            assert told[0][2]["pauseId"] == paused["id"]
 
 
 async def test_ag_ui_ends_with_an_interrupt_and_resumes() -> None:

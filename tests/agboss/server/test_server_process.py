@@ -101,6 +101,38 @@ async def test_what_does_not_end_in_time_is_stored_as_cancelled(tmp_path: Path) 
     assert await statuses(tmp_path, thread) == [TernStatus.CANCELLED]
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("grace", ["0", "1"])
+async def test_clients_of_terns_that_a_stop_cancels_are_told(tmp_path: Path, how: signal.Signals, grace: str) -> None:
+    with waiting(tmp_path, "--grace", grace) as (server, http):
+        whole, streamed = new_thread(http), new_thread(http)
+        answers: list[httpx2.Response] = []
+
+        def ask() -> None:
+            answers.append(httpx2.post(f"{server.url}/threads/{whole}/terns", json={"input": "wait"}, timeout=30))
+
+        asking = Thread(target=ask)
+        asking.start()
+        while "agboss_terns_running 1" not in http.get("/metrics").text:
+            pass
+        with http.stream("POST", f"/threads/{streamed}/terns", json={"input": "wait"}, headers=STREAM) as events:
+            lines = events.iter_lines()
+            until(lines, "node_started")
+            server.process.send_signal(how)
+            told = [line for line in lines if line]
+        asking.join(30)
+        _, log = server.process.communicate(timeout=30)
+    assert told[-2] == "event: failed"
+    assert json.loads(told[-1].removeprefix("data: "))["code"] == "run.cancelled"
+    assert answers[0].headers["content-type"] == "application/problem+json"
+    assert (answers[0].status_code, answers[0].json()["code"]) == (409, "run.cancelled")
+    assert "the server is stopping" in answers[0].json()["detail"]
+    assert "Traceback" not in log
+    assert server.process.returncode == 0
+    for thread in (whole, streamed):
+        assert await statuses(tmp_path, thread) == [TernStatus.CANCELLED]
+
+
 def test_other_machines_are_served_with_a_token_only(tmp_path: Path) -> None:
     token = "a-token-that-is-long-enough"
     refused = _failed(tmp_path, "--host", "0.0.0.0")

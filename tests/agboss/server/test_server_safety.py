@@ -15,7 +15,7 @@ from agboss import App, create_app
 from agboss.errors import InvalidInputError
 from agboss.server import make_server
 from agboss.server.limits import RateLimit
-from agboss.server.settings import check_address, is_loopback, parse_tokens
+from agboss.server.settings import check_address, check_proxy, is_loopback, parse_tokens
 
 TOKEN = "a-token-that-is-long-enough"
 
@@ -198,3 +198,19 @@ def test_tokens_from_the_environment() -> None:
         with pytest.raises(InvalidInputError) as caught:
             parse_tokens(wrong)
         assert "justatoken" not in str(caught.value)
+
+
+async def test_whoever_watches_the_server_is_not_slowed_down() -> None:
+    async with app() as served, client(make_server(served, rate_limit=1)) as http:
+        for path in ("/healthz", "/readyz", "/metrics") * 3:
+            assert (await http.get(path)).status_code == 200
+        assert [(await http.get("/threads")).status_code for _ in "12"] == [200, 429]
+
+
+def test_a_proxy_is_an_address_or_a_network() -> None:
+    for fine in ("", "127.0.0.1", "::1", "10.0.0.0/8, 192.168.1.7"):
+        check_proxy(fine)
+    for wrong in ("proxy.example", "10.0.0.0/99", "127.0.0.1,", "*"):
+        with pytest.raises(InvalidInputError) as caught:
+            check_proxy(wrong)
+        assert caught.value.code == "server.bad-setting"

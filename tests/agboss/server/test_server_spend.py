@@ -40,3 +40,12 @@ async def test_days_that_cannot_be_are_refused() -> None:
     ):
         for days in ("0", "-1", "x", "99999"):
             assert (await http.get(f"/spend?days={days}")).status_code == 400
+
+
+async def test_an_unknown_agent_is_told_with_those_that_there_are() -> None:
+    async with create_app(desk(), store="memory://", models=Models(yes, sum_up)) as app:
+        async with client(make_server(app)) as http:
+            refused = await http.get("/spend", params={"agent": "nope"})
+            assert (refused.status_code, refused.json()["code"]) == (400, "server.which-agent")
+            assert refused.json()["hint"] == "name one of: helper"
+            assert (await http.get("/spend", params={"agent": "helper"})).status_code == 200

@@ -171,7 +171,9 @@ async def test_events_come_while_a_tern_runs_and_from_any_position() -> None:
             assert [kind for _, kind, _ in rest] == ["node_finished", "answered", "ended"]
             again = await http.get(path, headers={"Last-Event-ID": "2"})
             assert events(again.text) == rest
-            assert (await http.get(path, headers={"Last-Event-ID": "99"})).text == ""
+            beyond = await http.get(path, headers={"Last-Event-ID": "99"})  # a number that was never given
+            assert beyond.text == (await http.get(path)).text
+            assert events(beyond.text)[-1] == rest[-1]
             assert (await http.get(path, headers={"Last-Event-ID": "x"})).status_code == 400
             none = await http.get(f"/threads/{thread}/terns/2/events")
             assert (none.status_code, none.json()["code"]) == (404, "server.no-events")
@@ -337,3 +339,43 @@ async def test_a_tern_can_be_cancelled() -> None:
             assert (await http.post(f"/threads/{thread}/cancel")).json() == {"cancelled": True}
             assert events(await asked.rest())[-1][2]["code"] == "run.cancelled"
             assert await status_of(served, thread) == [TernStatus.CANCELLED]
+
+
+async def test_events_that_are_not_kept_are_told_from_the_store() -> None:
+    async def fail(request: ModelRequest) -> str:
+        if "fail" in request.text:
+            raise RuntimeError("key sk-very-secret was refused")
+        return "Yes."
+
+    async with app(fail) as served:
+        async with client(make_server(served)) as http:
+            thread = await new_thread(http)
+            for task in ("Hello.", "Please fail."):
+                await http.post(f"/threads/{thread}/terns", json={"input": task})
+        async with client(make_server(served)) as http:
+            told = await http.get(f"/threads/{thread}/terns/1/events", headers={"Last-Event-ID": "7"})
+            assert [(kind, data.get("answer")) for _, kind, data in events(told.text)] == [
+                ("answered", "Yes."),
+                ("ended", "Yes."),
+            ]
+            failed = await http.get(f"/threads/{thread}/terns/2/events")
+            assert [kind for _, kind, _ in events(failed.text)] == ["failed"]
+            assert "sk-very-secret" not in failed.text
+
+
+@pytest.mark.parametrize("task", ["", "  \n"])
+async def test_an_empty_task_is_refused_at_every_door(task: str) -> None:
+    async with app() as served, client(make_server(served)) as http:
+        thread = await new_thread(http)
+        said = [{"role": "user", "content": task, "parts": [{"type": "text", "text": task}]}]
+        for path, body in (
+            (f"/threads/{thread}/terns", {"input": task}),
+            ("/v1/chat/completions", {"model": served.name, "messages": said}),
+            ("/ag-ui", {"threadId": "new", "runId": "r", "messages": said}),
+            ("/api/chat", {"id": "new", "messages": said}),
+        ):
+            refused = await http.post(path, json=body)
+            told = refused.json()
+            assert (refused.status_code, told.get("code") or told["error"]["code"]) == (400, "server.no-task")
+        listed = (await http.get("/threads")).json()["threads"]
+        assert [(one["id"], one["terns"]) for one in listed] == [(thread, 0)]
