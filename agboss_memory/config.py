@@ -52,6 +52,13 @@ Ratio: TypeAlias = Annotated[
 """A share of the context window, above 0 and at most 1."""
 
 
+MOST_MESSAGES = 1_000_000
+"""The greatest number of messages or turns that a setting takes."""
+
+MOST_TOKENS = 10_000_000_000
+"""The greatest number of tokens that a setting takes; above every window there is."""
+
+
 class SummaryPlacement(StrEnum):
     """Where summaries stand in a request."""
 
@@ -111,13 +118,13 @@ class ToolResultEviction(WireModel):
     """When old tool results are replaced by a pointer at render time; nothing is written.
 
     Attributes:
-        after_turns: User turns that must have begun since the result's own. Default 1.
-        above_tokens: Smallest result that is evicted, in tokens. Default 500.
+        after_turns: User turns that must have begun since the result's own, at most a million. Default 1.
+        above_tokens: Smallest result that is evicted, in tokens, at most 10^10. Default 500.
         exempt_tools: Names of tools whose results always stay.
     """
 
-    after_turns: Count = Field(default=1, ge=1)
-    above_tokens: Count = Field(default=500, ge=0)
+    after_turns: Count = Field(default=1, ge=1, le=MOST_MESSAGES)
+    above_tokens: Count = Field(default=500, ge=0, le=MOST_TOKENS)
     exempt_tools: tuple[str, ...] = ()
 
 
@@ -128,13 +135,13 @@ class SummarizingWindowConfig(WireModel):
         max_conversation_ratio: Share of the window for the conversation. Default 0.80.
         max_message_ratio: Share of the window for one message; what is longer is cut in the view. Default 0.20.
         compress_tool_results: Replace old, read tool results by stubs. Default true.
-        min_tool_result_compress_tokens: Smallest result that is compressed, in tokens. Default 500.
+        min_tool_result_compress_tokens: Smallest result that is compressed, in tokens, at most 10^10. Default 500.
         tool_result_threshold_ratio: The same as a share of the window; the larger of the two counts. Default 0.02.
         compress_when_window_above_ratio: Compress only while live tokens exceed this share. Default 0.50.
         auto_summarize: Summarise after a Tern by itself. Default false.
         auto_summarize_ratio: Live tokens above this share of the window trigger it. Default 0.75.
         summary_placement: Where summaries stand. Default SYSTEM_PROMPT.
-        max_history_fetch: Messages read at once (a page, not a bound). Default 500.
+        max_history_fetch: Messages read at once (a page, not a bound), at most a million. Default 500.
         summary_model: Model that writes summaries; null = the agent's own.
     """
 
@@ -142,13 +149,13 @@ class SummarizingWindowConfig(WireModel):
     max_conversation_ratio: Ratio = Decimal("0.80")
     max_message_ratio: Ratio = Decimal("0.20")
     compress_tool_results: Switch = True
-    min_tool_result_compress_tokens: Count = Field(default=500, ge=0)
+    min_tool_result_compress_tokens: Count = Field(default=500, ge=0, le=MOST_TOKENS)
     tool_result_threshold_ratio: Ratio = Decimal("0.02")
     compress_when_window_above_ratio: Ratio = Decimal("0.50")
     auto_summarize: Switch = False
     auto_summarize_ratio: Ratio = Decimal("0.75")
     summary_placement: SummaryPlacement = SummaryPlacement.SYSTEM_PROMPT
-    max_history_fetch: Count = Field(default=500, ge=1)
+    max_history_fetch: Count = Field(default=500, ge=1, le=MOST_MESSAGES)
     summary_model: str | None = None
 
 
@@ -181,22 +188,22 @@ class WindowedConfig(WireModel):
     """The last stored messages; no summaries.
 
     Attributes:
-        window_size: Messages shown. Default 20.
+        window_size: Messages shown, at most a million. Default 20.
     """
 
     kind: Literal["windowed"] = "windowed"
-    window_size: Count = Field(default=20, ge=1)
+    window_size: Count = Field(default=20, ge=1, le=MOST_MESSAGES)
 
 
 class FullConfig(WireModel):
     """Everything that is loaded, verbatim.
 
     Attributes:
-        max_history_fetch: Newest messages that are loaded. Default 500.
+        max_history_fetch: Newest messages that are loaded, at most a million. Default 500.
     """
 
     kind: Literal["full"] = "full"
-    max_history_fetch: Count = Field(default=500, ge=1)
+    max_history_fetch: Count = Field(default=500, ge=1, le=MOST_MESSAGES)
 
 
 class NoneConfig(WireModel):

@@ -12,7 +12,7 @@ import typer
 from agboss.app import App
 from agboss.cli.faults import CommandError
 from agboss.cli.options import Session, command
-from agboss.cli.output import Output
+from agboss.cli.output import Output, visible
 from agboss.cli.turns import Ruling, graph_of, take_decision, tell
 from agboss.errors import InvalidInputError, PauseError
 from agboss.flow import Graph
@@ -121,7 +121,7 @@ def _ask(out: Output, pause: Pause) -> Decision | None:
     """Ask y/n; None = whoever was asked has not decided."""
     out.field("waits", shown(pause))
     try:
-        if typer.confirm(f"Approve {pause.tool}?"):
+        if typer.confirm(f"Approve {visible(pause.tool)}?"):
             return Decision(approved=True)
         return Decision(approved=False, reason=typer.prompt("Why not (for the model)", default="", show_default=False))
     except typer.Abort:

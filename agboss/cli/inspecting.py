@@ -9,6 +9,7 @@ import typer
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.declared import declared
 from agboss.cli.options import Session, command
+from agboss.components.agent import AgentSpec
 from agboss.components.router import RouterSpec
 from agboss.components.settings import JevRouter, LlmRouter, ModelSpec
 from agboss.errors import ModelKeyError
@@ -62,14 +63,18 @@ def _found(assembly: Assembly) -> dict[str, Any]:
         "version": spec.version,
         "components": [f"{node.spec.kind} {node.spec.name}" for node in assembly.graph.nodes.values()],
         "models": {who: OFFLINE_MODEL if assembly.offline else model.model for who, model in _models(assembly).items()},
-        "memory": {
-            f"agent {agent.name}": "turns" if agent.strategy is None else agent.strategy.name
-            for agent in assembly.agents()
-        },
+        "memory": {f"agent {agent.name}": _memory(agent) for agent in assembly.agents()},
         "compaction": None
         if compaction is None
         else f"every {compaction.every} turns, {compaction.keep} summaries kept",
     }
+
+
+def _memory(agent: AgentSpec) -> str:
+    """What an agent remembers with: the kind of its window memory, its own strategy, or turns."""
+    if agent.memory is not None and agent.memory.config is not None:
+        return agent.memory.config.kind
+    return "turns" if agent.strategy is None else agent.strategy.name
 
 
 def _models(assembly: Assembly) -> dict[str, ModelSpec]:

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 160
 """Columns of a table that neither a terminal nor ``COLUMNS`` bounds."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Text whose control characters are told by number: none of them steers a terminal or turns a line around."""
+    return _CONTROL.sub(lambda found: f"⟦{ord(found[0]):04X}⟧", text.replace("\r\n", "\n"))
 
 
 def use_utf8() -> None:
@@ -57,12 +62,17 @@ class Output:
         return self._console(self._err) if self._err.isatty() else None
 
     def write(self, text: str) -> None:
-        """A piece of text on stdout. A terminal gets no control characters: an answer must not steer it."""
+        """A piece of text on stdout, with its control characters made visible: an answer must not steer a terminal."""
         if self.as_json or not text:
             return
-        self._out.write(_CONTROL.sub("", text) if self._out.isatty() else text)
+        self._out.write(visible(text))
         self._out.flush()
         self._at_start = text.endswith("\n")
+
+    def copy(self, text: str) -> None:
+        """A piece of a copy on stdout: exact for a program, made visible for a terminal."""
+        self._out.write(visible(text) if self._out.isatty() else text)
+        self._out.flush()
 
     def end_line(self) -> None:
         """Begin a new line unless one has just begun."""
@@ -101,7 +111,7 @@ class Output:
         for heading, settings in columns:
             table.add_column(heading, **settings)
         for row in rows:
-            table.add_row(*(Text(_CONTROL.sub("", cell)) for cell in row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         self.end_line()
         self._console(self._out).print(table)
 
@@ -132,7 +142,7 @@ class Output:
     def _aside(self, label: str, text: str, style: str) -> None:
         if self._out.isatty():
             self.end_line()
-        text = _CONTROL.sub("", text)
+        text = visible(text)
         if not self._err.isatty():
             self._err.write(f"{label}: {text}\n" if label else f"{text}\n")
             self._err.flush()
@@ -144,7 +154,7 @@ class Output:
     def _styled(self, stream: TextIO, text: str, style: str, rest: str = "") -> None:
         from rich.text import Text
 
-        self._console(stream).print(Text.assemble((_CONTROL.sub("", text), style), rest))
+        self._console(stream).print(Text.assemble((visible(text), style), rest))
 
     def _console(self, stream: TextIO) -> Console:
         from rich.console import Console

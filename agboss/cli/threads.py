@@ -96,7 +96,7 @@ async def export(
         session.out.document({"lines": list(found.lines())})
     else:
         for line in found.lines():
-            session.out.write(line)
+            session.out.copy(line)
 
 
 @command(group, "import")

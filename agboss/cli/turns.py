@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agboss.app import App, RunStream
 from agboss.app.declared import declared
 from agboss.app.streaming import direct_agents
-from agboss.cli.output import Output
+from agboss.cli.output import Output, visible
 from agboss.events import Answered, NodeStarted, RouteChosen, RunEvent, TextDelta, ToolFinished, ToolStarted
 from agboss.flow import Graph, compile_flow
 from agboss.pauses import Decision
@@ -135,6 +135,7 @@ class _Turn:
         if console is None:
             return
         self._out.end_line()
+        text = visible(text)
         if self._status is None:
             self._status = console.status(text, spinner="dots")
             self._status.start()

@@ -15,8 +15,11 @@ from agboss_memory.messages import Message, ToolCall
 from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     MessagePage,
+    TernPage,
+    WindowSpec,
 )
 from agboss_memory.testing.store_requests import (
+    NOW,
     WIDE,
     admission,
     all_terns,
@@ -60,6 +63,32 @@ HARD_TEXTS = (
 
 class Values(StoreSuite):
     """What goes in comes out."""
+
+    async def test_no_number_is_too_great_to_ask_for(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            admitted, _ = await run_tern(store)
+            key = admitted.key
+            for huge in (2**31, 2**63 - 1, 2**63, 2**64, 10**30):
+                state = await store.thread(ref(), WindowSpec(terns=huge, summaries=huge))
+                assert len(state.window.terns) == 1
+                for newest in (False, True):
+                    page = TernPage(after=-huge, before=huge, limit=huge, newest=newest)
+                    assert len(await store.terns(key, page)) == 1
+                    assert await store.terns(key, TernPage(after=huge, limit=huge, newest=newest)) == ()
+                    assert await store.terns(key, TernPage(limit=-huge, newest=newest)) == ()
+                for tern in (None, 1):
+                    found = await store.messages(key, MessagePage(agent="desk", before=huge, limit=huge, tern=tern))
+                    assert len(found) == 2
+                    assert await store.messages(key, MessagePage(agent="desk", limit=-huge, tern=tern)) == ()
+                assert await store.messages(key, MessagePage(agent="desk", tern=huge)) == ()
+                assert await store.message(key, "desk", huge) is None
+                assert len((await store.conversation(key, "desk", huge)).messages) == 2
+                assert await store.summaries(key, before=huge, limit=huge) == ()
+                assert await store.blocks(key, ("open", "due"), huge) == ()
+                assert len(await store.threads("w", None, None, huge)) == 1
+                assert await store.resumable("w", NOW, 0, huge) == ()
+                assert await store.resumable("w", NOW, huge, huge) == ()
+                assert await store.owing("w", NOW, 0, huge) == ()
 
     async def test_threads_are_paged_newest_first(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

@@ -9,6 +9,7 @@ from typing import Any
 from agboss_memory.messages import Block
 from agboss_memory.records import replace
 from agboss_memory.stores.sqlite import terns
+from agboss_memory.stores.sqlite.columns import fitting
 from agboss_memory.stores.text import decode_text, encode_text
 
 _SELECT = "SELECT first, last, state, attempts, error FROM blocks WHERE thread_key = ? AND "
@@ -110,7 +111,7 @@ def in_states(connection: sqlite3.Connection, key: int, states: Sequence[str], l
     if not wanted:
         return ()
     padded = (wanted * _STATES)[:_STATES]
-    return tuple(_block(row) for row in connection.execute(IN_STATES, (key, *padded, max(limit, 0))))
+    return tuple(_block(row) for row in connection.execute(IN_STATES, (key, *padded, max(fitting(limit), 0))))
 
 
 def every(connection: sqlite3.Connection, key: int) -> tuple[Block, ...]:

@@ -9,6 +9,14 @@ from agboss_memory.messages import EPOCH, as_utc
 
 _MICROSECOND = timedelta(microseconds=1)
 
+MOST = 2**63 - 1
+"""The greatest number that a column or a parameter can hold."""
+
+
+def fitting(number: int) -> int:
+    """A bound or a limit as SQLite can take it; what is greater than every number stays so."""
+    return max(-MOST, min(number, MOST))
+
 
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970, UTC."""

@@ -13,6 +13,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
@@ -20,23 +21,14 @@ from typing import Any, Literal, TypeVar
 from agboss_memory.errors import StoreError
 from agboss_memory.stores.sqlite.faults import store_fault
 from agboss_memory.stores.sqlite.migrations import check_version, migrate
+from agboss_memory.stores.sqlite.places import Opened, Place, drop_logs, make_whole, missing, place_of, replaced
 
 T = TypeVar("T")
 Synchronous = Literal["FULL", "NORMAL"]
 Trace = Callable[[str], None]
 _Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
-_Place = tuple[int, int] | None
-
 _WAL_RETRY_SECONDS = 0.005
-
-
-def _place(path: Path) -> _Place:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class _Unstoppable(asyncio.Future[T]):
@@ -114,7 +106,10 @@ class Connection:
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[_Job | None] | None = None
         self._connection: sqlite3.Connection | None = None
-        self._opened: tuple[_Place, _Place] = (None, None)  # of the file and of its log
+        self._opened = Opened()
+        self._away = False  # the file was let go because it was no longer at its path
+        self.files = 0
+        """How often another file was found at the path; counts on the connection's thread."""
 
     async def open(self) -> None:
         """Connect and migrate. Opening twice is allowed. A failed open leaves nothing behind."""
@@ -128,7 +123,7 @@ class Connection:
         # Not at exit: a close that runs there as well still needs the thread, and a daemon ends by itself.
         weakref.finalize(self, jobs.put, None).atexit = False
         try:
-            await self._call(self._connect, keep=True)
+            await self._call(partial(self._connect, "rwc"), keep=True)
         except BaseException:
             self._stop()
             raise
@@ -139,7 +134,7 @@ class Connection:
             if self._jobs is None:
                 return
         try:
-            await self._call(self._disconnect, keep=True)
+            await self._call(self._leave, keep=True)
         finally:
             self._stop()
 
@@ -152,16 +147,19 @@ class Connection:
     async def read(self, call: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``call`` on one snapshot of the file."""
         loop = asyncio.get_running_loop()
-        return await self._call(lambda: self._transaction("BEGIN", call), loop.create_future())
+        return await self._call(lambda: self._run("BEGIN", call), loop.create_future())
 
-    async def write(self, call: Callable[[sqlite3.Connection], T], *, keep: bool = False) -> T:
+    async def write(
+        self, call: Callable[[sqlite3.Connection], T], *, keep: bool = False, since: int | None = None
+    ) -> T:
         """Run ``call`` in a transaction that is committed when it returns and rolled back when it raises.
 
         Args:
             call: What to do.
             keep: Give the result even when the task was cancelled meanwhile; the caller must await again soon.
+            since: What ``files`` was when the work began that is written; None = it began with this call.
         """
-        return await self._call(lambda: self._write(call), keep=keep)
+        return await self._call(lambda: self._run("BEGIN IMMEDIATE", call, since), keep=keep)
 
     async def _call(self, call: Callable[[], T], future: asyncio.Future[T] | None = None, *, keep: bool = False) -> T:
         loop = asyncio.get_running_loop()
@@ -177,26 +175,43 @@ class Connection:
         except (sqlite3.Error, OSError) as error:
             raise store_fault(error, self.path) from error
 
-    def _write(self, call: Callable[[sqlite3.Connection], T]) -> T:
-        # What is written to a file that nobody can find any more would be acknowledged and lost.
-        if self._connection is not None and _place(self.path) != self._opened[0]:
-            self._disconnect()
-            self._drop_log()
-            self._connect()
-            raise StoreError(
-                "store.replaced",
-                f"{self.path} was moved, removed or replaced while it was open; nothing was stored.",
-                "Try again: from now on the file that is there now is used. Stop the programs before you move files.",
-                path=str(self.path),
-            )
-        return self._transaction("BEGIN IMMEDIATE", call)
+    def _run(self, begin: str, call: Callable[[sqlite3.Connection], T], since: int | None = None) -> T:
+        self._follow()
+        if since not in (None, self.files):
+            raise replaced(self.path)
+        return self._transaction(begin, call)
 
-    def _drop_log(self) -> None:
-        """Remove the write-ahead log of the file that is gone: SQLite would play it into the new one."""
-        log = Path(f"{self.path}-wal")
-        if self._opened[1] is not None and _place(log) == self._opened[1]:
-            for left in (log, Path(f"{self.path}-shm")):
-                left.unlink(missing_ok=True)
+    def _follow(self) -> None:
+        """Let go of a file that nobody can find any more, and take the one that is there; none is made."""
+        # What is written to such a file would be acknowledged and lost; what is read from it is old.
+        here = place_of(self.path)
+        if self._connection is not None and here != self._opened.file:
+            self._let_go(here)
+        if not self._away:
+            return
+        if here is None:
+            raise missing(self.path)
+        before = self._opened.file
+        self._connect("rw")
+        if self._opened.file != before:
+            self.files += 1
+            raise replaced(self.path)
+
+    def _let_go(self, here: Place) -> None:
+        if self._connection is not None and not make_whole(self._connection):
+            raise missing(self.path) if here is None else replaced(self.path)  # the next call tries again
+        self._disconnect()
+        drop_logs(self.path, self._opened)
+        self._away = True
+
+    def _leave(self) -> None:
+        """Close the file. One that was moved is made whole first, unless others use it still: then they do that."""
+        moved = self._connection is not None and place_of(self.path) != self._opened.file
+        if self._connection is not None and moved and make_whole(self._connection):
+            self._disconnect()
+            drop_logs(self.path, self._opened)
+        self._disconnect()
+        self._away = False
 
     def _transaction(self, begin: str, call: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection
@@ -214,9 +229,16 @@ class Connection:
             raise
         return result
 
-    def _connect(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False)
+    def _connect(self, mode: Literal["rw", "rwc"]) -> None:
+        if mode == "rwc":
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
             connection.set_trace_callback(self._trace)
             check_version(connection, self.path)  # before anything is written to a file that may not be ours
@@ -228,7 +250,7 @@ class Connection:
             connection.close()
             raise
         self._connection = connection
-        self._opened = (_place(self.path), _place(Path(f"{self.path}-wal")))
+        self._opened, self._away = Opened.at(self.path), False
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -13,7 +13,7 @@ from agboss_memory.messages import Message, Tern, ThinkingPart, ToolCall
 from agboss_memory.stores.contract import MessagePage
 from agboss_memory.stores.copies import MessageCopy
 from agboss_memory.stores.sqlite import files
-from agboss_memory.stores.sqlite.columns import from_micros, to_micros
+from agboss_memory.stores.sqlite.columns import MOST, fitting, from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
 INSERT = (
@@ -34,7 +34,6 @@ RANGE = _SELECT + "m.agent = ? AND m.seq BETWEEN ? AND ?"
 SAID = "SELECT said FROM terns WHERE thread_key = ? AND seq = ?"
 ONE = _SELECT + "m.agent = ? AND m.seq = ?"
 
-_NO_BOUND = 2**63 - 1
 _TASK, _ANSWER = 1, 2
 
 
@@ -148,8 +147,8 @@ def _row(
 
 def page(connection: sqlite3.Connection, key: int, asked: MessagePage) -> tuple[Message, ...]:
     """The newest messages of a range, oldest first."""
-    before = _NO_BOUND if asked.before is None else asked.before
-    limit = max(asked.limit, 0)
+    before = MOST if asked.before is None else fitting(asked.before)
+    limit = max(fitting(asked.limit), 0)
     if asked.tern is None:
         rows = connection.execute(CONVERSATION, (key, encode_text(asked.agent or ""), before, limit)).fetchall()[::-1]
     else:
@@ -159,7 +158,7 @@ def page(connection: sqlite3.Connection, key: int, asked: MessagePage) -> tuple[
 
 
 def _of_tern(connection: sqlite3.Connection, key: int, number: int, agent: str | None) -> list[tuple[Any, ...]]:
-    stored = connection.execute(SAID, (key, number)).fetchone()
+    stored = connection.execute(SAID, (key, fitting(number))).fetchone()
     rows: list[tuple[Any, ...]] = []
     for whose, first, last in ranges(stored[0] if stored else None):
         if agent in (None, whose):
@@ -175,13 +174,13 @@ def ranges(stored: str | None) -> list[tuple[str, int, int]]:
 
 def copies(connection: sqlite3.Connection, key: int, agent: str) -> list[MessageCopy]:
     """All messages of one agent (encoded), oldest first."""
-    rows = connection.execute(RANGE + " ORDER BY m.seq", (key, agent, 1, _NO_BOUND))
+    rows = connection.execute(RANGE + " ORDER BY m.seq", (key, agent, 1, MOST))
     return [MessageCopy(message=_message(row), place=row[13] if row[6] else 0) for row in rows]
 
 
 def one(connection: sqlite3.Connection, key: int, agent: str, number: int) -> Message | None:
     """One message of an agent's conversation."""
-    if not 0 < number < _NO_BOUND:
+    if not 0 < number < MOST:
         return None
     row = connection.execute(ONE, (key, encode_text(agent), number)).fetchone()
     return None if row is None else _message(row)

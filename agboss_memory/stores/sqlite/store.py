@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from agboss_memory.contract import Conversation
 from agboss_memory.errors import LeaseLostError, ThreadDeletedError
 from agboss_memory.messages import Block, Message, Summary, Tern
+from agboss_memory.records import Record
 from agboss_memory.stores.bell import bell_of
 from agboss_memory.stores.contract import (
     Admission,
@@ -66,6 +68,16 @@ from agboss_memory.stores.sqlite.connection import Connection, Synchronous, Trac
 from agboss_memory.stores.sqlite.faults import store_fault
 from agboss_memory.stores.views import ViewRecord
 
+T = TypeVar("T")
+
+
+class _Running(Record, kw_only=True):
+    """A Tern, or memory work, of this process: whose, under which fence, and the count of the file that it is in."""
+
+    holder: str
+    fence: int
+    file: int
+
 
 class SqliteStore:
     """Keeps threads in an SQLite file that several processes of one machine may use at once.
@@ -90,7 +102,7 @@ class SqliteStore:
     ) -> None:
         path = path.absolute()
         self.url = url or f"sqlite:///{path}"
-        self._running: dict[int, str] = {}  # thread key -> holder; an index in the file would cost every Tern a page
+        self._running: dict[int, _Running] = {}  # by thread key; an index in the file would cost every Tern a page
         self._tickets: dict[int, str] = {}  # ticket -> holder
         self._bell = bell_of(path.resolve())
         self._connection = Connection(path, synchronous=synchronous, timeout=timeout, trace=trace)
@@ -111,26 +123,36 @@ class SqliteStore:
 
     async def admit(self, request: Admission) -> Admitted:
         """See ``Store.admit``."""
-        admitted = await self._connection.write(partial(admissions.admit, request=request), keep=True)
-        self._take_note(admitted, request)
+        admitted, file = await self._begin(partial(admissions.admit, request=request))
+        self._take_note(admitted, file, request)
         return admitted
 
-    def _take_note(self, admitted: Admitted, request: Admission | Resumption) -> None:
+    async def _begin(self, call: Callable[[sqlite3.Connection], T]) -> tuple[T, int]:
+        """Write the begin of a Tern or of memory work; also gives the count of the file that it is in."""
+        opened = self._connection
+        return await opened.write(lambda connection: (call(connection), opened.files), keep=True)
+
+    def _take_note(self, admitted: Admitted, file: int, request: Admission | Resumption) -> None:
         if admitted.kind == "busy":
             if admitted.ticket:
                 self._tickets[admitted.ticket] = request.holder
         else:
             self._tickets.pop(request.ticket, None)
-            self._note(admitted, request.holder)
+            self._note(admitted, file, request.holder)
 
-    def _note(self, admitted: Admitted, holder: str) -> None:
+    def _note(self, admitted: Admitted, file: int, holder: str) -> None:
         if admitted.kind == "admitted":
-            self._running[admitted.key] = holder
+            self._running[admitted.key] = _Running(holder=holder, fence=admitted.fence, file=file)
+
+    def _since(self, key: int, fence: int) -> int | None:
+        """The file that the Tern began in: in another one it must not write to what has its numbers there."""
+        found = self._running.get(key)
+        return found.file if found is not None and found.fence == fence else None
 
     async def claim(self, request: Claim) -> Admitted:
         """See ``Store.claim``."""
-        admitted = await self._connection.write(partial(admissions.claim, request=request), keep=True)
-        self._note(admitted, request.holder)
+        admitted, file = await self._begin(partial(admissions.claim, request=request))
+        self._note(admitted, file, request.holder)
         return admitted
 
     async def paused(self, key: int) -> tuple[Resumable, ...]:
@@ -139,14 +161,16 @@ class SqliteStore:
 
     async def resume(self, request: Resumption) -> Admitted:
         """See ``Store.resume``."""
-        admitted = await self._connection.write(partial(pausing.resume, request=request), keep=True)
-        self._take_note(admitted, request)
+        admitted, file = await self._begin(partial(pausing.resume, request=request))
+        self._take_note(admitted, file, request)
         return admitted
 
     async def commit(self, request: Commit) -> Committed:
         """See ``Store.commit``."""
         try:
-            committed = await self._connection.write(partial(transactions.commit, request=request), keep=True)
+            committed = await self._connection.write(
+                partial(transactions.commit, request=request), keep=True, since=self._since(request.key, request.fence)
+            )
         except (LeaseLostError, ThreadDeletedError):
             self._running.pop(request.key, None)
             raise
@@ -166,9 +190,9 @@ class SqliteStore:
 
     async def hold(self, request: MemoryClaim) -> ThreadState | None:
         """See ``Store.hold``."""
-        state = await self._connection.write(partial(admissions.hold, request=request), keep=True)
+        state, file = await self._begin(partial(admissions.hold, request=request))
         if state is not None:
-            self._running[request.key] = request.holder
+            self._running[request.key] = _Running(holder=request.holder, fence=state.fence, file=file)
         return state
 
     async def release(self, key: int, fence: int, number: int) -> None:
@@ -176,7 +200,9 @@ class SqliteStore:
         if key not in self._running:
             return
         try:
-            released = await self._connection.write(partial(threads.release, key=key, fence=fence, number=number))
+            released = await self._connection.write(
+                partial(threads.release, key=key, fence=fence, number=number), since=self._since(key, fence)
+            )
         except BaseException:
             self._running.pop(key, None)  # it is not renewed any more
             raise
@@ -185,7 +211,8 @@ class SqliteStore:
 
     async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
         """See ``Store.renew``."""
-        keys = [key for key, runs in self._running.items() if runs == holder]
+        file = self._connection.files
+        keys = [key for key, item in self._running.items() if (item.holder, item.file) == (holder, file)]
         waiting = [ticket for ticket, waits in self._tickets.items() if waits == holder]
         if not (keys or waiting):
             return ()
@@ -194,7 +221,7 @@ class SqliteStore:
             tickets.renew(connection, waiting, until)
             return threads.renew(connection, keys, holder, until)
 
-        return await self._connection.write(extend)
+        return await self._connection.write(extend, since=file)
 
     async def enqueue(self, request: Enqueue) -> int:
         """See ``Store.enqueue``."""
@@ -224,7 +251,8 @@ class SqliteStore:
 
     async def write_step(self, request: StepWrite) -> None:
         """See ``Store.write_step``."""
-        await self._connection.write(partial(transactions.write_step, request=request))
+        since = self._since(request.key, request.fence)
+        await self._connection.write(partial(transactions.write_step, request=request), since=since)
 
     async def steps(self, key: int, number: int) -> tuple[Step, ...]:
         """See ``Store.steps``."""
@@ -337,6 +365,7 @@ class SqliteStore:
     async def check(self) -> tuple[Finding, ...]:
         """See ``Store.check``. Other calls go on meanwhile."""
         path = self._connection.path
+        await self._connection.read(lambda _: None)  # the file is still there
         try:
             return await asyncio.to_thread(checking.check, path, self._files)
         except (sqlite3.Error, OSError) as error:

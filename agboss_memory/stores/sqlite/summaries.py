@@ -9,7 +9,7 @@ from typing import Any
 from agboss_memory.messages import EPOCH, Summary
 from agboss_memory.records import replace
 from agboss_memory.stores.copies import SummaryCopy
-from agboss_memory.stores.sqlite.columns import from_amount, from_micros, to_amount, to_micros
+from agboss_memory.stores.sqlite.columns import MOST, fitting, from_amount, from_micros, to_amount, to_micros
 from agboss_memory.stores.text import decode_text, encode_text
 
 INSERT = (
@@ -113,7 +113,7 @@ def add(connection: sqlite3.Connection, key: int, tern: int, summary: Summary, n
 
 def latest_turns(connection: sqlite3.Connection, key: int, before: int, limit: int) -> tuple[Summary, ...]:
     """The latest active summaries of turn memory that end below a Tern, oldest first."""
-    rows = connection.execute(LATEST_TURNS, (key, before, limit)).fetchall()
+    rows = connection.execute(LATEST_TURNS, (key, before, fitting(limit))).fetchall()
     return tuple(_summary(row) for row in reversed(rows))
 
 
@@ -129,7 +129,7 @@ def newest(
 ) -> tuple[Summary, ...]:
     """The newest summaries of one agent that begin before a number, oldest range first."""
     statement = NEWEST.format(state="" if all_states else "AND state = 'active' ")
-    most = (2**62 if before is None else before, -1 if limit is None else limit)
+    most = (MOST if before is None else fitting(before), -1 if limit is None else fitting(limit))
     rows = connection.execute(statement, (key, encode_text(agent), *most)).fetchall()
     return tuple(_summary(row) for row in reversed(rows))
 

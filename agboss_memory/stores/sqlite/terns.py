@@ -14,7 +14,7 @@ from agboss_memory.stores.contract import Admission, Commit, TernPage
 from agboss_memory.stores.copies import TernCopy
 from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT, UNREADABLE_CODE, UNREADABLE_TEXT
 from agboss_memory.stores.sqlite import files, usage
-from agboss_memory.stores.sqlite.columns import from_micros, to_micros
+from agboss_memory.stores.sqlite.columns import MOST, fitting, from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
 CONFIG = "SELECT id FROM configs WHERE version = ? AND hash = ?"
@@ -67,7 +67,6 @@ NEWEST_FINISHED = _SELECT + "seq < ? AND status NOT IN ('running', 'paused') ORD
 NEWEST = _SELECT + "seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
 OLDEST = _SELECT + "seq > ? AND seq < ? ORDER BY seq LIMIT ?"
 
-_NO_BOUND = 2**63 - 1
 _STATUS = {str(status): status for status in TernStatus}
 
 
@@ -208,13 +207,14 @@ def one(connection: sqlite3.Connection, key: int, number: int) -> Tern:
 
 def newest_finished(connection: sqlite3.Connection, key: int, before: int, limit: int) -> tuple[Tern, ...]:
     """The newest finished Terns below a number, oldest first, without usage."""
-    rows = connection.execute(NEWEST_FINISHED, (key, before, limit)).fetchall()
+    rows = connection.execute(NEWEST_FINISHED, (key, before, fitting(limit))).fetchall()
     return tuple(_tern(row) for row in reversed(rows))
 
 
 def page(connection: sqlite3.Connection, key: int, asked: TernPage) -> list[tuple[Any, ...]]:
     """Rows of a page, oldest first; ``typed`` makes Terns of them."""
-    bounds = (key, asked.after, _NO_BOUND if asked.before is None else asked.before, max(asked.limit, 0))
+    before = MOST if asked.before is None else fitting(asked.before)
+    bounds = (key, fitting(asked.after), before, max(fitting(asked.limit), 0))
     if asked.newest:
         return connection.execute(NEWEST, bounds).fetchall()[::-1]
     return connection.execute(OLDEST, bounds).fetchall()

@@ -11,7 +11,7 @@ from agboss_memory.stores.contract import Admission, Interruption, ThreadInfo, T
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
 from agboss_memory.stores.spending import known_spend
-from agboss_memory.stores.sqlite.columns import from_micros, to_micros
+from agboss_memory.stores.sqlite.columns import MOST, fitting, from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
 _SELECT = (
@@ -59,8 +59,6 @@ OWING = _SELECT + f"workflow = ? AND key > ? AND running = 0 AND key IN ({_LEFT}
 DELETE = "DELETE FROM threads WHERE key = ?"
 LIST_ALL = _SELECT + "workflow = ? AND key < ? ORDER BY key DESC LIMIT ?"
 LIST_OWNED = _SELECT + "workflow = ? AND owner = ? AND key < ? ORDER BY key DESC LIMIT ?"
-
-_NO_BOUND = 2**63 - 1
 
 
 class ThreadRow(Struct):
@@ -250,8 +248,9 @@ def _without_holder(
     connection: sqlite3.Connection, select: str, workflow: str, now: datetime, after: int, limit: int
 ) -> list[ThreadRow]:
     found: list[ThreadRow] = []
+    after = fitting(after)
     while len(found) < limit:
-        page = connection.execute(select, (encode_text(workflow), after, limit)).fetchall()
+        page = connection.execute(select, (encode_text(workflow), after, fitting(limit))).fetchall()
         rows = [ThreadRow(*row) for row in page]
         found += [row for row in rows if not row.taken(now, "")]
         if len(rows) < limit:
@@ -269,14 +268,16 @@ def page(
     connection: sqlite3.Connection, workflow: str, owner: str | None, after: str | None, limit: int
 ) -> tuple[ThreadInfo, ...]:
     """Threads of a workflow, made last first."""
-    before = _NO_BOUND
+    before = MOST
     if after is not None:
         row = find(connection, workflow, after)
         if row is None or (owner is not None and row.owner != encode_text(owner)):
             raise unknown_thread(workflow, after)
         before = row.key
     if owner is None:
-        rows = connection.execute(LIST_ALL, (encode_text(workflow), before, max(limit, 0)))
+        rows = connection.execute(LIST_ALL, (encode_text(workflow), before, max(fitting(limit), 0)))
     else:
-        rows = connection.execute(LIST_OWNED, (encode_text(workflow), encode_text(owner), before, max(limit, 0)))
+        rows = connection.execute(
+            LIST_OWNED, (encode_text(workflow), encode_text(owner), before, max(fitting(limit), 0))
+        )
     return tuple(ThreadRow(*row).info() for row in rows)

@@ -115,6 +115,9 @@ class WrongDesk: ...
 class Nothing: ...
 
 
+ORDER = '{"order": "A1"}'
+
+
 class Refunder:
     """A model that refunds once, then says what came of it."""
 
@@ -122,7 +125,7 @@ class Refunder:
         results = [message.content for message in request.messages if message.role == "tool"]
         if results:
             return ModelReply(text=f"Result: {results[-1]}")
-        call = ToolCall(id="c1", name="refund", arguments='{"order": "A1"}')
+        call = ToolCall(id="c1", name="refund", arguments=ORDER)
         return ModelReply(tool_calls=(call,))
 
 

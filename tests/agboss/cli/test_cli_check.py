@@ -32,6 +32,15 @@ def test_check_knows_the_models_of_routers(agboss: Agboss) -> None:
     assert len(told["notes"]) == 2
 
 
+def test_check_names_the_kind_of_window_memory(agboss: Agboss, place: Path) -> None:
+    (place / "window_desk.py").write_text(
+        "from agboss import agent\n@agent(prompt='x', memory_config={'kind': 'summarizing_window'})\nclass Clerk: ...\n"
+    )
+    told = agboss("check", "--app", "window_desk:Clerk", "--offline")
+    assert "summarizing_window\n" in told.out
+    assert "turns" not in told.out.partition("compaction")[0]
+
+
 def test_check_tells_every_violation(agboss: Agboss) -> None:
     told = agboss("check", "--app", "cli_desks:WrongDesk")
     assert (told.code, told.out) == (1, "")

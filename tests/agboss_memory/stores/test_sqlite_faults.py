@@ -135,17 +135,6 @@ async def test_a_file_replaced_under_an_open_store(tmp_path: Path, how: Callable
     await store.close()
 
 
-async def test_a_file_removed_under_an_open_store(tmp_path: Path) -> None:
-    store = await opened(tmp_path / "log.db")
-    await run_terns(store, 2)
-    (tmp_path / "log.db").unlink()
-    with pytest.raises(StoreError) as caught:
-        await store.admit(admission())
-    assert caught.value.code == "store.replaced"
-    await usable(store, 1)
-    await store.close()
-
-
 async def test_b106_terns_keep_their_order_when_the_clock_jumps_back(tmp_path: Path) -> None:
     store = await opened(tmp_path / "log.db")
     for number, seconds in enumerate((0, -7200, -3600, 60), 1):

@@ -99,6 +99,32 @@ def test_m009_at_least_one_message(kind: str, name: str) -> None:
     assert dumped(parse_memory_config({"kind": kind, name: 1}))[name] == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "most"),
+    [
+        ("windowed", "windowSize", 1_000_000),
+        ("full", "maxHistoryFetch", 1_000_000),
+        ("summarizing_window", "maxHistoryFetch", 1_000_000),
+        ("summarizing_window", "minToolResultCompressTokens", 10_000_000_000),
+    ],
+)
+def test_m009_a_number_that_no_conversation_reaches_is_refused(kind: str, name: str, most: int) -> None:
+    assert dumped(parse_memory_config({"kind": kind, name: most}))[name] == most
+    for wrong in (most + 1, 2**63, 10**30):
+        told = refused({"kind": kind, name: wrong}).message
+        assert f"/{name}: Input should be less than or equal to {most} (got {wrong})" in told
+    variants = [one.get("properties", {}) for one in memory_config_schema()["$defs"].values()]
+    (field,) = [one[name] for one in variants if one.get("kind", {}).get("const") == kind]
+    assert field["maximum"] == most
+
+
+def test_m009_eviction_has_bounds_too() -> None:
+    for name, most in (("afterTurns", 1_000_000), ("aboveTokens", 10_000_000_000)):
+        assert parse_memory_config({"kind": "auto_compact", "toolResultEviction": {name: most}})
+        told = refused({"kind": "auto_compact", "toolResultEviction": {name: most + 1}}).message
+        assert f"/toolResultEviction/{name}" in told
+
+
 def test_m011_placement_is_one_of_two_words() -> None:
     for wrong in (None, "system_prompt"):
         assert "/summaryPlacement" in refused({"kind": "auto_compact", "summaryPlacement": wrong}).message
