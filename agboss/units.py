@@ -1,10 +1,9 @@
-"""Small values with units: ids and moments."""
+"""Ids."""
 
 from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
 
 _VERSION = 7 << 76
 _VARIANT = 2 << 62
@@ -16,8 +15,3 @@ def new_id() -> str:
     value = (time.time_ns() // 1_000_000) << 80 | _VERSION | (chance >> 68) << 64 | _VARIANT | chance & (1 << 62) - 1
     digits = f"{value:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def utc_now() -> datetime:
-    """The current moment, aware and in UTC."""
-    return datetime.now(UTC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from agboss import (
     workflow,
 )
 from agboss.testing import MakeApp, MockLlm, ScriptedModels, call_tool, reply
-from agboss_memory import SlidingWindowStrategy
 
 ran: list[str] = []
 
@@ -89,9 +87,6 @@ def wipe(disk: str) -> str:
 
 @agent(name="clerk", model="openai:gpt-5-mini", prompt="Help.", tools=[refund, find, Send, wipe])
 class Clerk: ...
-
-
-Run = Callable[..., Any]
 
 
 async def _paused(app: App, mock_llm: MockLlm, *steps: Any, **arguments: Any) -> Any:
@@ -475,52 +470,6 @@ def test_a_script_resumes_without_a_loop(tmp_path: Path) -> None:
         result = app.execute_sync("Go")
         assert result.to_dict()["pause"]["tool"] == "refund"
         assert app.resume_sync(result.thread, True).answer == "Done."
-
-
-async def test_strategies_learn_of_a_turn_when_it_has_ended(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
-    learned: list[str] = []
-
-    class Learning(SlidingWindowStrategy):
-        async def update_memory(self, turn: Any) -> Any:
-            learned.append(f"{turn.tern.number} {turn.tern.status}")
-            return await super().update_memory(turn)
-
-    @agent(name="learner", model="openai:gpt-5-mini", tools=[refund], memory_strategy=Learning(turns=2, summaries=0))
-    class Learner:
-        """Learns."""
-
-    mock_llm(Learner).then_return(call_tool(refund, order="A"))
-    async with agboss_app(Learner) as app:
-        await app.execute("Go", thread="t", create_thread=True)
-        assert learned == []
-        mock_llm(Learner).then_return(reply("Done."))
-        await app.resume("t", True)
-        assert learned == ["1 answered"]
-
-
-async def test_an_agent_with_its_own_conversation_pauses_too(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
-    @agent(
-        name="talker",
-        model="openai:gpt-5-mini",
-        tools=[refund],
-        memory_config={"kind": "full"},
-    )
-    class Talker:
-        """Talks."""
-
-    mock_llm(Talker).then_return(call_tool(refund, order="A"))
-    async with agboss_app(Talker) as app:
-        await app.execute("Go", thread="t", create_thread=True)
-        mock_llm(Talker).then_return(reply("Hello."))
-        await app.execute("Hi", thread="t")
-        assert "Go" not in mock_llm(Talker).requests[-1].text
-        mock_llm(Talker).then_return(reply("Done."))
-        assert (await app.resume("t", True)).answer == "Done."
-        mock_llm(Talker).then_return(reply("Bye."))
-        await app.execute("Bye", thread="t")
-        shown = mock_llm(Talker).requests[-1].text
-        assert shown.index("Hello.") < shown.index("refunded 1") < shown.index("Done.")
-        assert await app.threads.check() == ()
 
 
 def test_a_wrong_declaration_is_told() -> None:
