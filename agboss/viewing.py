@@ -9,10 +9,25 @@ from agboss.tern import BuiltContext, ContextRequest, build_context
 from agboss_memory.contract import MemoryView
 from agboss_memory.messages import Message
 from agboss_memory.records import replace
-from agboss_memory.stores.contract import MessagePage
+from agboss_memory.stores.contract import MessagePage, Store
 
 NO_BOUND = 2**62
 """Greater than any message number."""
+
+
+class _Older:
+    """Reads older messages of an agent's own conversation, as strategies ask for them. Holds nothing of the Tern."""
+
+    __slots__ = ("_agent", "_key", "_store")
+
+    def __init__(self, store: Store, key: int, agent: str) -> None:
+        self._store = store
+        self._key = key
+        self._agent = agent
+
+    async def __call__(self, before: int, limit: int) -> tuple[Message, ...]:
+        """The newest ``limit`` messages before a number."""
+        return await self._store.messages(self._key, MessagePage(agent=self._agent, before=before, limit=limit))
 
 
 class Viewing:
@@ -52,6 +67,7 @@ class Viewing:
 
     async def _first(self) -> ContextRequest:
         live, agent, log = self._live, self._agent, self._log
+        older = _Older(live.store, live.key, agent.name)
         limit = agent.reach.messages if log is None else 0
         return ContextRequest(
             agent=agent,
@@ -62,15 +78,10 @@ class Viewing:
             now=live.started_at,
             window=live.window,
             results=live.answers,
-            conversation=await self(NO_BOUND, limit) if limit else (),
+            conversation=await older(NO_BOUND, limit) if limit else (),
             metadata=live.metadata,
             attachments=live.attachments,
             files=live.store.files,
-            load_older=self,
+            load_older=older,
             log=log,
         )
-
-    async def __call__(self, before: int, limit: int) -> tuple[Message, ...]:
-        """Older messages of the agent's own conversation, as strategies ask for them."""
-        page = MessagePage(agent=self._agent.name, before=before, limit=limit)
-        return await self._live.store.messages(self._live.key, page)
