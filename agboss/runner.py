@@ -31,9 +31,9 @@ from agboss.runtime import (
     Place,
     RunRequest,
     Runtime,
-    cancellation_held_back,
     enter,
     make_room,
+    running_task,
     spent_today,
 )
 from agboss.tern import (
@@ -80,16 +80,17 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     if runtime.policy == "interrupt":
         await make_room(runtime, request)
     place = await enter(runtime, request)
+    task = running_task()
     try:
         if runtime.unbooked:
             await runtime.unbooked.book(runtime.store)
         live = await _admit(runtime, request, place.ticket)
         if isinstance(live, RunResult):
             return live
-        scope = TernScope(thread_id=live.thread, meter=live.meter)
-        token = CURRENT.set(scope)
+        scope, around = TernScope(thread_id=live.thread, meter=live.meter), CURRENT.get()
+        CURRENT.set(scope)
         try:
-            outcome = await _to_answer(runtime, request, live, scope)
+            outcome = await _to_answer(runtime, request, live, scope, task)
             outcome, recorded = await _record(runtime, live, outcome, place)
             if live.views:
                 await _record_views(live, live.views)
@@ -102,10 +103,10 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             return conclude(live, outcome, await _remember(runtime, live, recorded))
         finally:
             scope.ended = True
-            CURRENT.reset(token)
+            CURRENT.set(around)
     finally:
         await _leave(place)
-        if cancellation_held_back():
+        if task.cancelling():  # a store that was writing held it back
             await asyncio.sleep(0)  # it reaches the caller here, not at some later await of its own
 
 
@@ -222,9 +223,11 @@ def _note(live: LiveTern) -> None:
         live.warn(f"workflow {live.plan.name!r} changed but still calls itself version {live.plan.version!r}")
 
 
-async def _to_answer(runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope) -> Outcome:
+async def _to_answer(
+    runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope, task: asyncio.Task[Any]
+) -> Outcome:
     """Walk the flow; whatever happens becomes an outcome that can be stored."""
-    interrupt = runtime.running[live.thread] = Interrupt(live, request)
+    interrupt = runtime.running[live.thread] = Interrupt(live, request, task)
     try:
         if live.stalled > MOST_STALLS:
             raise TernFailedError(

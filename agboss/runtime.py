@@ -59,27 +59,28 @@ class Runtime(Struct, kw_only=True, eq=False):
 
 
 class Interrupt:
-    """Ends the run of a Tern early: by its time-out, or because the App was asked to. Made inside the run's task.
+    """Ends the run of a Tern early: by its time-out, or because the App was asked to.
 
     Like ``asyncio.timeout`` it cancels the task and tells its own cancellation from one that came from outside.
 
     Args:
         live: The Tern.
         request: What asked for it.
+        task: Runs it.
     """
 
     __slots__ = ("_before", "_task", "_timer", "idempotency_key", "key", "owner", "reason")
 
-    def __init__(self, live: LiveTern, request: RunRequest) -> None:
+    def __init__(self, live: LiveTern, request: RunRequest, task: asyncio.Task[Any]) -> None:
         self.key = live.key
         self.owner = live.owner
         self.idempotency_key = request.idempotency_key
         self.reason: Literal["", "asked", "expired"] = ""
-        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._before = self._task.cancelling()
+        self._task = task
+        self._before = task.cancelling()
         self._timer: asyncio.TimerHandle | None = None
         if request.timeout is not None:
-            self._timer = self._task.get_loop().call_later(request.timeout, self._stop, "expired")
+            self._timer = task.get_loop().call_later(request.timeout, self._stop, "expired")
 
     def cancel(self) -> None:
         """Cancel the Tern now; one that is being stopped already is left alone."""
@@ -248,7 +249,6 @@ async def spent_today(runtime: Runtime, day: str) -> DaySpend | None:
     return await runtime.store.day_spend(runtime.plan.name, day)
 
 
-def cancellation_held_back() -> bool:
-    """Whether this task was cancelled and a store that was writing held it back."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def running_task() -> asyncio.Task[Any]:
+    """The task that runs here."""
+    return cast("asyncio.Task[Any]", asyncio.current_task())

@@ -38,38 +38,24 @@ class Viewing:
         name: The agent.
     """
 
-    __slots__ = ("_agent", "_calls", "_live", "_log", "_previous", "_request")
+    __slots__ = ("_agent", "_calls", "_conversation", "_live", "_log", "_previous")
 
     def __init__(self, live: LiveTern, name: str) -> None:
         self._live = live
         self._agent = live.plan.agents[name]
         self._log = None if self._agent.config is None else RunningConversation(live, self._agent)
         self._calls = 0 if live.views is None else sum(one.agent == name for one in live.views)
-        self._request: ContextRequest | None = None
+        self._conversation: tuple[Message, ...] | None = None
         self._previous: MemoryView | None = None
 
     async def build(self, call_index: int, added: tuple[Message, ...]) -> BuiltContext:
         """The view for a call of the model, with what the agent's loop added so far."""
-        live = self._live
-        request = self._request
-        if request is None:
-            request = self._request = await self._first()
-        if call_index:
-            request = replace(request, call_index=call_index, added=added, previous=self._previous, window=live.window)
-        built = await build_context(request)
-        self._previous = built.view
-        for line in built.view.warnings:
-            live.warn(f"agent {self._agent.name!r}: {line}")
-        if live.views is not None:
-            live.views.append(recorded(self._agent.name, live.number, self._calls, built))
-        self._calls += 1
-        return built
-
-    async def _first(self) -> ContextRequest:
         live, agent, log = self._live, self._agent, self._log
         older = _Older(live.store, live.key, agent.name)
-        limit = agent.reach.messages if log is None else 0
-        return ContextRequest(
+        if self._conversation is None:
+            limit = agent.reach.messages if log is None else 0
+            self._conversation = await older(NO_BOUND, limit) if limit else ()
+        request = ContextRequest(
             agent=agent,
             thread=live.thread,
             owner=live.owner,
@@ -78,10 +64,20 @@ class Viewing:
             now=live.started_at,
             window=live.window,
             results=live.answers,
-            conversation=await older(NO_BOUND, limit) if limit else (),
+            conversation=self._conversation,
             metadata=live.metadata,
             attachments=live.attachments,
             files=live.store.files,
             load_older=older,
             log=log,
         )
+        if call_index:
+            request = replace(request, call_index=call_index, added=added, previous=self._previous)
+        built = await build_context(request)
+        self._previous = built.view
+        for line in built.view.warnings:
+            live.warn(f"agent {agent.name!r}: {line}")
+        if live.views is not None:
+            live.views.append(recorded(agent.name, live.number, self._calls, built))
+        self._calls += 1
+        return built

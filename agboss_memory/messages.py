@@ -33,7 +33,13 @@ def as_utc(moment: datetime) -> datetime:
 
 
 class TernStatus(StrEnum):
-    """Where a Tern stands. All but ``running`` and ``paused`` are finished."""
+    """Where a Tern stands. All but ``running`` and ``paused`` are finished.
+
+    Attributes:
+        finished: Whether nothing more will happen to the Tern.
+    """
+
+    finished: bool
 
     RUNNING = "running"
     ANSWERED = "answered"
@@ -42,10 +48,8 @@ class TernStatus(StrEnum):
     CANCELLED = "cancelled"
     PAUSED = "paused"
 
-    @property
-    def finished(self) -> bool:
-        """Whether nothing more will happen to the Tern."""
-        return self is not TernStatus.RUNNING and self is not TernStatus.PAUSED
+    def __init__(self, value: str) -> None:
+        self.finished = value not in ("running", "paused")
 
 
 class ToolCall(Record, kw_only=True, gc=False):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Literal, TypeAlias
 
 from agboss_memory.contract import MemoryView
@@ -21,6 +22,7 @@ FENCES = ("summary", "recalled", "result", "conversation")
 """Tags between which text from a model or from elsewhere stands."""
 
 _OPENING = re.compile("[<\uff1c\ufe64\u2039\u3008\u27e8\u276e\u2329]")
+_ANSWERED = TernStatus.ANSWERED
 _REACH = 64
 """Characters behind a bracket that are searched for the name of a tag."""
 
@@ -71,11 +73,12 @@ def _reads_like_fence(text: str, start: int) -> bool:
 
 def turn_text(tern: Tern) -> str:
     """A Tern as a ``Q:`` and an ``A:`` line, with a line for each file; a Tern without a regular answer says so."""
-    if tern.status is TernStatus.ANSWERED:
-        answer = tern.answer
-    else:
-        answer = f"[{tern.status}] {tern.answer or tern.error}".rstrip()
-    files = "".join(f"{line}\n" for line in earlier_lines(tern.attachments)) if tern.attachments else ""
+    answer = tern.answer
+    if tern.status is not _ANSWERED:
+        answer = f"[{tern.status}] {answer or tern.error}".rstrip()
+    if not tern.attachments:
+        return f"Q: {tern.task}\nA: {answer}\n"
+    files = "".join(f"{line}\n" for line in earlier_lines(tern.attachments))
     return f"Q: {tern.task}\n{files}A: {answer}\n"
 
 
@@ -112,55 +115,58 @@ def user_message(view: MemoryView, task: str, results: Sequence[tuple[str, str]]
     return Message(role="user", content=user_text(view, task, results))
 
 
-_Piece: TypeAlias = "tuple[RowKind, str, Tern | Summary | None]"
-"""What becomes a row where rows are shown; a model gets the texts alone, and no row is made for it."""
+_Section: TypeAlias = "tuple[RowKind, list[str], Sequence[Tern | Summary] | None]"
+"""Texts of one kind, and whose they are. Rows are made where rows are shown; a model gets the texts alone."""
 
-_BLANK: _Piece = ("heading", "\n", None)
+_BLANK: _Section = ("heading", ["\n"], None)
 
 
-def _past(view: MemoryView) -> list[_Piece]:
-    pieces: list[_Piece] = []
+def _under(title: str, kind: RowKind, texts: list[str], shown: Sequence[Tern | Summary] | None) -> list[_Section]:
+    return [("heading", [f"{title}:\n"], None), (kind, texts, shown), _BLANK]
+
+
+def _past(view: MemoryView) -> list[_Section]:
+    sections: list[_Section] = []
     if view.summaries:
-        pieces.append(("heading", "Earlier turns:\n", None))
-        pieces.extend(("summary", _summary_text(summary), summary) for summary in view.summaries)
-        pieces.append(_BLANK)
+        summaries = [_summary_text(summary) for summary in view.summaries]
+        sections += _under("Earlier turns", "summary", summaries, view.summaries)
     if view.history:
-        pieces.append(("heading", "Previous turns:\n", None))
-        turns: list[_Piece] = [("turn", turn_text(tern), tern) for tern in view.history]
-        pieces += turns
-        pieces.append(_BLANK)
+        turns = [turn_text(tern) for tern in view.history]
+        sections += _under("Previous turns", "turn", turns, view.history)
     if view.recalled:
-        pieces.append(("heading", "Recalled:\n", None))
-        pieces.extend(("recalled", fence("recalled", text), None) for text in view.recalled)
-        pieces.append(_BLANK)
-    return pieces
+        recalled = [fence("recalled", text) for text in view.recalled]
+        sections += _under("Recalled", "recalled", recalled, None)
+    return sections
 
 
-def _whole(view: MemoryView, task: str, results: Sequence[tuple[str, str]]) -> list[_Piece]:
-    pieces = _past(view)
+def _whole(view: MemoryView, task: str, results: Sequence[tuple[str, str]]) -> list[_Section]:
+    sections = _past(view)
     if results:
-        pieces.append(("heading", "Results so far:\n", None))
-        pieces.extend(("result", fence("result", text, f'from="{_attribute(name)}"'), None) for name, text in results)
-        pieces.append(_BLANK)
-    if pieces:
-        pieces.append(("heading", "Task:\n", None))
-    pieces.append(("task", task, None))
-    return pieces
+        given = [fence("result", text, f'from="{_attribute(name)}"') for name, text in results]
+        sections += _under("Results so far", "result", given, None)
+    if sections:
+        sections.append(("heading", ["Task:\n"], None))
+    sections.append(("task", [task], None))
+    return sections
 
 
-def _text(pieces: Iterable[_Piece]) -> str:
-    return "".join([text for _, text, _ in pieces])
+def _text(sections: Iterable[_Section]) -> str:
+    texts: list[str] = []
+    for _, some, _ in sections:
+        texts += some
+    return "".join(texts)
 
 
-def _rows(pieces: Iterable[_Piece]) -> list[Row]:
+def _rows(sections: Iterable[_Section]) -> list[Row]:
     return [
         Row(
             kind=kind,
             text=text,
-            tern=shown.number if isinstance(shown, Tern) else 0 if shown is None else shown.last,
-            summary=shown if isinstance(shown, Summary) else None,
+            tern=one.number if isinstance(one, Tern) else 0 if one is None else one.last,
+            summary=one if isinstance(one, Summary) else None,
         )
-        for kind, text, shown in pieces
+        for kind, texts, shown in sections
+        for text, one in zip(texts, shown or repeat(None, len(texts)), strict=True)
     ]
 
 

@@ -131,7 +131,7 @@ def _remembers(request: RecordRequest) -> Literal["no", "due", "yes"]:
 
 def closed(messages: list[Message]) -> tuple[Message, ...]:
     """The messages as they are stored: every open call closed with a failed result, in the order of the calls."""
-    if not any(message.tool_calls for message in messages):
+    if not [message for message in messages if message.tool_calls]:
         return tuple(messages)
     stored: list[Message] = []
     position = 0

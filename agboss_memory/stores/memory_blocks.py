@@ -37,7 +37,7 @@ class MemoryBlocks:
 
     def due(self) -> tuple[Block, ...]:
         """Blocks that are due, oldest first."""
-        return tuple(self.by_last[last] for last in self._due)
+        return tuple([self.by_last[last] for last in self._due]) if self._due else ()
 
     def open_around(self, number: int) -> list[Block]:
         """Open blocks that a Tern belongs to, newest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import add
 
 from agboss_memory.messages import UsageRecord
 from agboss_memory.stores.contract import DaySpend
@@ -11,13 +12,15 @@ from agboss_memory.stores.memory_thread import MemoryThread
 from agboss_memory.stores.spend import amounts_of, day_of, day_total
 from agboss_memory.stores.spending import SpendQuery, SpendRow, Sums
 
+_NOTHING = (0, 0, 0, 0, 0)
+
 
 class MemoryLedger:
     """The part of the store that knows what was spent, also by threads that are gone."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._days: dict[tuple[str, str], list[int]] = {}
+        self._days: dict[tuple[str, str], tuple[int, ...]] = {}
         self._spent: dict[tuple[str, str, str | None, str], Sums] = {}
 
     def spent(
@@ -31,9 +34,9 @@ class MemoryLedger:
     ) -> None:
         """Add to the day of ``now``."""
         day = day_of(now)
-        total = self._days.setdefault((thread.workflow, day), [0, 0, 0, 0, 0])
-        for place, amount in enumerate(amounts_of(records, steps=steps, tool_calls=tool_calls)):
-            total[place] += amount
+        before = self._days.get((thread.workflow, day), _NOTHING)
+        amounts = amounts_of(records, steps=steps, tool_calls=tool_calls)
+        self._days[thread.workflow, day] = tuple(map(add, before, amounts))
         for record in records:
             place = (thread.workflow, day, thread.owner, record.model)
             sums = self._spent.get(place)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
+from typing import Any, cast
 
 from agboss_memory.messages import Block, Message, Summary, Tern, TernStatus, UsageRecord, as_utc
 from agboss_memory.records import replace
@@ -25,9 +27,7 @@ from agboss_memory.stores.refusals import INTERRUPTED_CODE, INTERRUPTED_TEXT
 from agboss_memory.stores.spending import Sums
 from agboss_memory.stores.text import encode_text
 
-
-def _number(tern: Tern) -> int:
-    return tern.number
+_number = attrgetter("number")
 
 
 def _rendered(message: Message) -> int:
@@ -92,9 +92,9 @@ class MemoryThread:
         self._finished: list[Tern] = []
         self._usage: dict[int, tuple[BookedUsage, ...]] = {}
         self.total = Sums()
-        self._conversations: dict[str, list[tuple[int, Message]]] = {}
+        self._conversations: dict[str, list[Message]] = {}
         self._sums: dict[str, list[int]] = {}  # agent -> live tokens, messages without a count
-        self._by_tern: dict[int, tuple[tuple[str, int], ...]] = {}
+        self._by_tern: dict[int, tuple[str | int, ...]] = {}  # agent and number of each message, one after the other
         self._summaries: list[Summary] = []
         self._turn_summaries: list[tuple[int, int, int]] = []  # (first, last, id) of the active ones, sorted
         self._lineage: list[tuple[int, int | None]] = []  # Tern and successor of each summary
@@ -182,50 +182,55 @@ class MemoryThread:
 
     def book(self, number: int, usage: Iterable[BookedUsage]) -> list[UsageRecord]:
         """Book what is not booked yet, and say what that was."""
-        booked = self._usage.get(number, ())
-        known = {item.step_key for item in booked}
-        fresh: list[BookedUsage] = []
+        booked = {item.step_key: item for item in self._usage.get(number, ())}
+        fresh: list[UsageRecord] = []
         for item in usage:
-            if item.step_key not in known:
-                known.add(item.step_key)
+            if item.step_key not in booked:
+                booked[item.step_key] = item
                 self.total.add(item.record)
-                fresh.append(item)
-        self._usage[number] = (*booked, *fresh)
-        return [item.record for item in fresh]
+                fresh.append(item.record)
+        self._usage[number] = tuple(booked.values())
+        return fresh
 
     # Messages
 
     def say(self, number: int, messages: Iterable[Message]) -> None:
         """Append messages to the conversations of their agents."""
-        places: list[tuple[str, int]] = []
+        places: list[str | int] = []
         for message in messages:
             agent = message.agent
             conversation = self._conversations.get(agent)
             if conversation is None:
                 conversation = self._conversations[agent] = []
                 self._sums[agent] = [0, 0]
-            conversation.append((number, message))
-            places.append((agent, len(conversation)))
+            conversation.append(message if message.tern == number else replace(message, tern=number))
+            places += agent, len(conversation)
             sums = self._sums[agent]
             sums[0] += _rendered(message)
             sums[1] += message.tokens is None
-        self._by_tern[number] = (*self._by_tern.get(number, ()), *places)
+        if number:
+            self._by_tern[number] = (*self._by_tern.get(number, ()), *places)
 
     def file_ids(self) -> set[str]:
         """Ids of all attachments of its Terns and messages."""
-        said = (message for conversation in self._conversations.values() for _, message in conversation)
+        said = (message for conversation in self._conversations.values() for message in conversation)
         return {item.id for entry in (*self._log, *said) for item in entry.attachments}
 
     def message(self, agent: str, number: int) -> Message:
         """One message with its numbers."""
-        tern, message = self._conversations[agent][number - 1]
-        return replace(message, number=number, tern=tern, created_at=as_utc(message.created_at))
+        message = self._conversations[agent][number - 1]
+        return replace(message, number=number, created_at=as_utc(message.created_at))
 
     def message_numbers(self, agent: str | None, tern: int | None) -> list[tuple[str, int]] | range:
         """Where the messages of a Tern are (agent and number), or the numbers of a whole conversation."""
         if tern is not None:
-            return [place for place in self._by_tern.get(tern, ()) if agent is None or place[0] == agent]
+            return [place for place in self._places(tern) if agent in (None, place[0])]
         return range(1, len(self._conversations.get(agent or "", ())) + 1)
+
+    def _places(self, tern: int) -> Iterator[tuple[str, int]]:
+        """Agent and number of each message of a Tern, in the order in which they were said."""
+        flat = cast("tuple[Any, ...]", self._by_tern.get(tern, ()))
+        return zip(flat[::2], flat[1::2], strict=True)
 
     def sums(self, agent: str) -> tuple[int, int]:
         """Tokens of the live messages of an agent, and how many messages have no count."""
@@ -237,10 +242,10 @@ class MemoryThread:
         conversation = self._conversations.get(agent, [])
         if not 0 < number <= len(conversation):
             return False
-        tern, message = conversation[number - 1]
+        message = conversation[number - 1]
         if message.role != "tool" or message.compressed_content is not None:
             return False
-        conversation[number - 1] = tern, replace(message, compressed_content=stub, compressed_tokens=tokens)
+        conversation[number - 1] = replace(message, compressed_content=stub, compressed_tokens=tokens)
         if not self._covered(agent, number):
             self._sums[agent][0] += tokens - (message.tokens or 0)
         return True
@@ -251,8 +256,8 @@ class MemoryThread:
         for number, tokens in counts.items():
             if not 0 < number <= len(conversation):
                 continue
-            tern, message = conversation[number - 1]
-            conversation[number - 1] = tern, replace(message, tokens=tokens, tokenizer=tokenizer)
+            message = conversation[number - 1]
+            conversation[number - 1] = replace(message, tokens=tokens, tokenizer=tokenizer)
             self._sums[agent][1] -= message.tokens is None
             if message.compressed_tokens is None and not self._covered(agent, number):
                 self._sums[agent][0] += tokens - (message.tokens or 0)
@@ -265,7 +270,7 @@ class MemoryThread:
     def _live_in_range(self, agent: str, first: int, last: int) -> int:
         said = self._conversations.get(agent, [])
         return sum(
-            _rendered(said[n - 1][1]) for n in range(first, min(last, len(said)) + 1) if not self._covered(agent, n)
+            _rendered(said[n - 1]) for n in range(first, min(last, len(said)) + 1) if not self._covered(agent, n)
         )
 
     # Blocks
@@ -413,7 +418,7 @@ class MemoryThread:
         return self._usage.get(number, ())
 
     def _messages(self) -> Iterator[MessageCopy]:
-        places = {place: number for tern, said in self._by_tern.items() if tern for number, place in enumerate(said)}
+        places = {place: number for tern in self._by_tern for number, place in enumerate(self._places(tern))}
         for agent in sorted(self._conversations, key=encode_text):
             for number in range(1, len(self._conversations[agent]) + 1):
                 yield MessageCopy(message=self.message(agent, number), place=places.get((agent, number), 0))
@@ -454,9 +459,9 @@ class MemoryThread:
 
     def _restore_messages(self, copies: Sequence[MessageCopy]) -> None:
         for item in copies:
-            self._conversations.setdefault(item.message.agent, []).append((item.message.tern, item.message))
+            self._conversations.setdefault(item.message.agent, []).append(item.message)
             self._sums.setdefault(item.message.agent, [0, 0])[1] += item.message.tokens is None
         for item in sorted(copies, key=lambda item: item.place):
             if item.message.tern:
                 places = self._by_tern.get(item.message.tern, ())
-                self._by_tern[item.message.tern] = (*places, (item.message.agent, item.message.number))
+                self._by_tern[item.message.tern] = (*places, item.message.agent, item.message.number)
