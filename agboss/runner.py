@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from datetime import datetime
 from typing import Any
 
 import agboss.events as events
@@ -58,7 +59,7 @@ from agboss.viewing import Viewing
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import TernStatus
 from agboss_memory.records import replace
-from agboss_memory.stores.admissions import Claim
+from agboss_memory.stores.admissions import Claim, Resumable
 from agboss_memory.stores.contract import Admission, PendingWork, ThreadRef
 from agboss_memory.stores.files import FileWrite
 from agboss_memory.stores.pauses import DECISION, Resumption
@@ -105,7 +106,10 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             scope.ended = True
             CURRENT.set(around)
     finally:
-        await _leave(place)
+        if place.held is None:
+            place.close()
+        else:
+            await _leave(place)
         if task.cancelling():  # a store that was writing held it back
             await asyncio.sleep(0)  # it reaches the caller here, not at some later await of its own
 
@@ -125,22 +129,7 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     plan, held, resume = runtime.plan, runtime.windows.held(request.thread), request.resume
     now = utc_now()
     wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
-    claim = resumption = None
-    if resume is not None and request.answers is None:
-        claim = Claim(key=resume.key, number=resume.tern.number, holder=runtime.holder, now=now, window=plan.window)
-    elif resume is not None and request.answers is not None:
-        resumption = Resumption(
-            key=resume.key,
-            number=resume.tern.number,
-            holder=runtime.holder,
-            now=now,
-            thread=request.thread,
-            workflow=plan.name,
-            steps=request.answers,
-            window=plan.window,
-            queue=wait > 0,
-            ticket=ticket,
-        )
+    claim, resumption = (None, None) if resume is None else _going_on(runtime, request, resume, now, ticket, wait)
     admission = Admission(
         workflow=plan.name,
         thread=request.thread,
@@ -179,8 +168,10 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
             kept = await runtime.store.steps(admitted.key, admitted.number)
             pauses = open_pauses(kept, admitted.thread, admitted.number)
         return stored_result(plan, admitted.thread, admitted.tern, pauses)
-    steps = await runtime.store.steps(admitted.key, admitted.number) if admitted.resumed else ()
-    decided = sum(step.kind == DECISION for step in steps) if steps else 0
+    steps, decided = (), 0
+    if admitted.resumed:
+        steps = await runtime.store.steps(admitted.key, admitted.number)
+        decided = sum(step.kind == DECISION for step in steps)
     warnings = Warnings(admitted.thread, admitted.number, request.emit)
     meter = Meter(plan.limits, plan.cost_of, warnings, resumes=admitted.resumes, decided=decided)
     live = LiveTern(
@@ -208,6 +199,27 @@ async def _admit(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern
     live.views = [] if runtime.record_views else None
     _note(live)
     return live
+
+
+def _going_on(
+    runtime: Runtime, request: RunRequest, resume: Resumable, now: datetime, ticket: int, wait: float
+) -> tuple[Claim | None, Resumption | None]:
+    """What is asked of the store instead of a new Tern: one that nobody runs, or one that paused and has its answers."""
+    plan, number = runtime.plan, resume.tern.number
+    if request.answers is None:
+        return Claim(key=resume.key, number=number, holder=runtime.holder, now=now, window=plan.window), None
+    return None, Resumption(
+        key=resume.key,
+        number=number,
+        holder=runtime.holder,
+        now=now,
+        thread=request.thread,
+        workflow=plan.name,
+        steps=request.answers,
+        window=plan.window,
+        queue=wait > 0,
+        ticket=ticket,
+    )
 
 
 def _note(live: LiveTern) -> None:

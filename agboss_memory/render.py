@@ -131,7 +131,10 @@ def _past(view: MemoryView) -> list[_Section]:
         summaries = [_summary_text(summary) for summary in view.summaries]
         sections += _under("Earlier turns", "summary", summaries, view.summaries)
     if view.history:
-        turns = [turn_text(tern) for tern in view.history]
+        turns = [
+            f"Q: {one.task}\nA: {one.answer}\n" if one.status is _ANSWERED and not one.attachments else turn_text(one)
+            for one in view.history
+        ]
         sections += _under("Previous turns", "turn", turns, view.history)
     if view.recalled:
         recalled = [fence("recalled", text) for text in view.recalled]

@@ -6,6 +6,7 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from agboss_memory.messages import EPOCH, Block, Summary, TernStatus, as_utc
 from agboss_memory.records import replace
@@ -54,6 +55,11 @@ from agboss_memory.stores.refusals import (
     refuse_invalid,
     unknown_thread,
 )
+
+
+@lru_cache(maxsize=64)
+def _seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
 
 
 class MemoryStore(MemoryLedger, MemoryReads):
@@ -120,7 +126,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         return Admitted(kind="busy", thread=thread.id, key=thread.key, number=thread.running, ticket=ticket)
 
     def _leave_with(self, request: Admission | Resumption, admitted: Admitted) -> Admitted:
-        if admitted.kind != "busy":
+        if request.ticket and admitted.kind != "busy":
             self._tickets.give_back(request.ticket)
         return admitted
 
@@ -172,7 +178,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         thread.stalled = thread.stalled + 1 if resumed and not paused else 0
         thread.stop = thread.remembering = 0
         thread.holder = request.holder
-        thread.lease_until = now + timedelta(seconds=request.lease_seconds)
+        thread.lease_until = now + _seconds(request.lease_seconds)
         thread.updated_at = now
         self._running[thread.key] = thread
         held = isinstance(request, Admission) and request.known == known and not fresh
@@ -261,7 +267,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         thread.fence += 1
         thread.version += 1
         thread.holder = request.holder
-        thread.lease_until = now + timedelta(seconds=request.lease_seconds)
+        thread.lease_until = now + _seconds(request.lease_seconds)
         self._running[thread.key] = thread
         return state_of(thread, request.window)
 

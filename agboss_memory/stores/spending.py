@@ -63,10 +63,11 @@ class Sums(Struct):
         self.calls += 1
         self.input_tokens += record.input_tokens
         self.output_tokens += record.output_tokens
-        if record.usd is None or not record.usd.is_finite():
+        usd = record.usd
+        if usd is None or (usd and not usd.is_finite()):
             self.unknown += 1
-        elif record.usd:
-            self.nano_usd += int(record.usd.scaleb(_PLACES).to_integral_value(ROUND_HALF_EVEN))
+        elif usd:
+            self.nano_usd += int(usd.scaleb(_PLACES).to_integral_value(ROUND_HALF_EVEN))
 
     def merge(self, other: Sums) -> None:
         """Other calls more."""
