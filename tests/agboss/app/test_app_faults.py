@@ -28,6 +28,14 @@ async def ask(app: App, text: str = "Find it.", **settings: Any) -> Any:
     return await app.execute(text, thread="t", create_thread=True, attachments=[FILE], **settings)
 
 
+async def listen(app: App) -> Any:
+    """The same, heard as a stream."""
+    async with app.stream("Find it.", thread="t", create_thread=True, attachments=[FILE]) as run:
+        async for _ in run:
+            pass
+    return await run.result()
+
+
 async def clean(app: App) -> None:
     """Nobody is inside or waiting, and the store holds no thread for anybody."""
     runtime = await app._lifecycle.runtime()  # pyright: ignore[reportPrivateUsage]
@@ -109,7 +117,7 @@ async def episode(
     return faults, outcome
 
 
-async def counted(kind: str, folder: Path) -> int:
+async def counted(kind: str, folder: Path, ask: Run = ask, settings: dict[str, Any] | None = None) -> int:
     """How many store calls the Tern makes when nothing goes wrong."""
     made: list[str] = []
 
@@ -126,7 +134,7 @@ async def counted(kind: str, folder: Path) -> int:
         faults = armed
         armed.arm(0, None)
 
-    await episode(kind, folder / "count", run, prepare=prepare)
+    await episode(kind, folder / "count", run, prepare=prepare, settings=settings)
     assert len(made) > 10
     return len(made)
 
@@ -147,6 +155,52 @@ async def test_the_store_fails_at_any_of_its_calls(tmp_path: Path, kind: str, fa
             assert outcome.code == f"store.{fault}", at
         else:
             assert outcome.status is TernStatus.ANSWERED, at
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+@pytest.mark.parametrize("kind", STORES)
+async def test_the_store_fails_at_any_call_of_a_stream_that_records_views(
+    tmp_path: Path, kind: str, lasting: bool
+) -> None:
+    views: dict[str, Any] = {"record_views": True}
+    for at in range(1, await counted(kind, tmp_path, listen, views) + 1):
+        strike = fail("disk-full", sqlite=kind == "sqlite")
+        faults, outcome = await episode(
+            kind,
+            tmp_path / str(at),
+            listen,
+            prepare=lambda faults, at=at, s=strike: faults.arm(at, s, lasting=lasting),
+            settings=views,
+        )
+        if isinstance(outcome, BaseException):
+            assert isinstance(outcome, AgbossError), at
+            assert outcome.code == "store.disk-full", at
+        else:
+            assert outcome.status is TernStatus.ANSWERED, at
+            if kind == "memory" and faults.calls[at - 1] == "write_views":
+                assert any("could not be recorded" in line for line in outcome.warnings)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["waiting", "woken"])
+@pytest.mark.parametrize("kind", STORES)
+async def test_the_listener_is_cancelled_at_any_await(tmp_path: Path, kind: str, late: bool) -> None:
+    at, waits = 0, 1
+    while at <= waits:
+        stepped: list[Stepped] = []
+
+        async def run(app: App, at: int = at, stepped: list[Stepped] = stepped) -> Any:
+            async def steps() -> Any:
+                stepped.append(Stepped(listen(app), at, late=late))
+                return await stepped[0]
+
+            return await asyncio.create_task(steps())
+
+        _, outcome = await episode(kind, tmp_path / str(at), run, prepare=lambda faults: faults.arm(0, None))
+        waits = max(waits, stepped[0].waits) if at == 0 else waits
+        if at and stepped[0].waits >= at:
+            assert isinstance(outcome, asyncio.CancelledError), at
+        at += 1
+    assert waits > 3
 
 
 @pytest.mark.parametrize(
