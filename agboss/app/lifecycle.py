@@ -12,7 +12,7 @@ from typing import Any
 
 from agboss.app.assembly import Assembly
 from agboss.app.build import Builder, Built
-from agboss.errors import AgbossError, AppStateError
+from agboss.errors import AppStateError
 from agboss.models import ChatModel, ModelCatalog, ModelSource
 from agboss.runtime import Runtime, ThreadPolicy
 from agboss.windows import Windows
@@ -185,8 +185,8 @@ class Lifecycle:
                     for running in runtime.running.values():
                         if running.key == one.key:
                             running.cancel()
-            except AgbossError as error:  # the next try may succeed before the lease ends
-                logger.warning("leases could not be renewed: %s", error.message)
+            except Exception as error:  # whatever it is, also of a store of one's own: the next try may succeed in time
+                logger.warning("leases could not be renewed: %s: %s", type(error).__name__, error)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start a task that the App finishes before it closes."""
