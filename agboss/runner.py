@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import agboss.events as events
+from agboss.agents import NodeAnswer
 from agboss.container import CURRENT, TernScope
 from agboss.errors import AgbossError, StoreLockedError, TernFailedError
 from agboss.flow.graph import Node
@@ -40,7 +41,6 @@ from agboss.runtime import (
 from agboss.tern import (
     AdmitRequest,
     ChooseRequest,
-    Dispatched,
     DispatchRequest,
     Finished,
     FinishRequest,
@@ -335,15 +335,15 @@ def _order(live: LiveTern, node: Node) -> DispatchRequest:
     return DispatchRequest(live=live, node=node, build_view=build_view, listener=listener, goes_on=goes_on)
 
 
-def _visited(live: LiveTern, node: Node, done: Dispatched) -> None:
+def _visited(live: LiveTern, node: Node, done: NodeAnswer) -> None:
     """The node's answer becomes what the next one gets."""
     name = node.spec.name
     live.value = done.value
-    live.answers += ((name, done.answer),)
+    live.answers += ((name, done.text),)
     if node.spec.kind == "agent":
         live.agent = name
     if live.emit is not None:
-        live.emit(events.NodeFinished(node=name, answer=done.answer))
+        live.emit(events.NodeFinished(node=name, answer=done.text))
 
 
 def _ends_after(live: LiveTern, node: Node) -> bool:

@@ -1,18 +1,18 @@
 """Agents at work: their plan, their tools and their loop."""
 
-from agboss.agents.loop import AgentAnswer, AgentJob, AgentView, Listener, ViewBuilder, run_agent, schemas
+from agboss.agents.loop import AgentJob, AgentView, Listener, NodeAnswer, ViewBuilder, run_agent, schemas
 from agboss.agents.memory_model import MeteredMemoryModel
 from agboss.agents.plan import AgentPlan, fill
 from agboss.agents.tools import BoundTool, as_text, bind_tool, fetch_tool, run_tool
 
 __all__ = [
-    "AgentAnswer",
     "AgentJob",
     "AgentPlan",
     "AgentView",
     "BoundTool",
     "Listener",
     "MeteredMemoryModel",
+    "NodeAnswer",
     "ViewBuilder",
     "as_text",
     "bind_tool",

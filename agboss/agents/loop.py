@@ -99,14 +99,14 @@ class AgentJob(Record, kw_only=True):
     listener: Listener | None = None
 
 
-class AgentAnswer(Record, kw_only=True):
-    """What an agent answered: the text, and the model instance of a typed output."""
+class NodeAnswer(Record, kw_only=True):
+    """What a node of the flow gave: its answer as text, and the value for the next node (a model instance or the text)."""
 
     text: str
-    output: BaseModel | None = None
+    value: Any
 
 
-async def run_agent(job: AgentJob) -> AgentAnswer:
+async def run_agent(job: AgentJob) -> NodeAnswer:
     """Run the loop. Raises ModelError, LimitExceededError, OutputError and what the view builder raises."""
     name = job.plan.name
     task = _asked(job, job.task)
@@ -166,17 +166,6 @@ def distinct(calls: tuple[ToolCall, ...], said: Sequence[Message]) -> tuple[Tool
     return tuple(found)
 
 
-class _Finished:
-    """Stands for a model whose call an earlier run of the Tern finished."""
-
-    def __init__(self, reply: ModelReply) -> None:
-        self._reply = reply
-
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        """The reply of that call."""
-        return self._reply
-
-
 async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], index: int) -> ModelReply:
     plan = job.plan
     step = f"{job.step}.model.{index}"
@@ -193,10 +182,12 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
         output_name="" if output is None else output.__name__,
         on_text=None if job.listener is None else _heard_by(job.listener, plan.name, not tools and output is None),
     )
-    if done is not None:
-        earlier = _Finished(msgspec.convert(done, ModelReply))
-        return await job.meter.generate(earlier, plan.model.spec, request, plan.name, again=True)
-    reply = await job.meter.generate(plan.model.open(), plan.model.spec, request, plan.name)
+    again = done is not None
+    booking = job.meter.begin_call(request, plan.name, again=again)
+    reply = msgspec.convert(done, ModelReply) if again else await plan.model.open().generate(request)
+    job.meter.end_call(booking, plan.model.spec, request, reply, again=again)
+    if again:
+        return reply
     if reply.usage.measured and reply.usage.input_tokens:
         await _calibrate(job, view, tools, reply.usage.input_tokens)
     if (reply.tool_calls and tools) or job.goes_on or job.journal.begun:
@@ -248,12 +239,12 @@ def _assistant(job: AgentJob, reply: ModelReply) -> Message:
     )
 
 
-def _answer(plan: AgentPlan, reply: ModelReply) -> AgentAnswer:
+def _answer(plan: AgentPlan, reply: ModelReply) -> NodeAnswer:
     model = plan.spec.output
     if model is None:
-        return AgentAnswer(text=reply.text)
+        return NodeAnswer(text=reply.text, value=reply.text)
     try:
-        return AgentAnswer(text=reply.text, output=model.model_validate_json(_json_part(reply.text)))
+        return NodeAnswer(text=reply.text, value=model.model_validate_json(_json_part(reply.text)))
     except ValidationError as error:
         raise OutputError(
             "agent.bad-output",

@@ -62,12 +62,10 @@ class ToldMeter(Meter):
 
     teller: ProgressTeller | None = None
 
-    async def generate(
-        self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str, *, again: bool = False
-    ) -> ModelReply:
+    async def generate(self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str) -> ModelReply:
         """See ``Meter.generate``."""
         try:
-            return await super().generate(model, spec, request, node, again=again)
+            return await super().generate(model, spec, request, node)
         finally:
             if self.teller is not None:
                 self.teller.called()

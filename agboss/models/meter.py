@@ -152,10 +152,16 @@ class Meter:
             )
         self.memory_calls -= 1
 
-    async def generate(
-        self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str, *, again: bool = False
-    ) -> ModelReply:
-        """Make one model call. Raises LimitExceededError before it when a bound is reached.
+    async def generate(self, model: ChatModel, spec: ModelSpec, request: ModelRequest, node: str) -> ModelReply:
+        """Make one model call. Raises LimitExceededError before it when a bound is reached."""
+        key = self.begin_call(request, node)
+        journaled = request.purpose in ("answer", "route")
+        reply = await (model.generate(request) if journaled else _within_bound(model, request))
+        self.end_call(key, spec, request, reply)
+        return reply
+
+    def begin_call(self, request: ModelRequest, node: str, *, again: bool = False) -> str:
+        """Count a model call that is made now; gives its booking key. Raises LimitExceededError when a bound is reached.
 
         With ``again`` an earlier run of the Tern made it: it is counted, and never refused.
         """
@@ -164,8 +170,12 @@ class Meter:
         self._tally.model_calls += 1
         self._again.model_calls += again
         journaled = request.purpose in ("answer", "route")
-        key = self._key(f"{node}.model" if journaled else f"{node}.model{self._later}")
-        reply = await (model.generate(request) if journaled else _within_bound(model, request))
+        return self._key(f"{node}.model" if journaled else f"{node}.model{self._later}")
+
+    def end_call(
+        self, key: str, spec: ModelSpec, request: ModelRequest, reply: ModelReply, *, again: bool = False
+    ) -> None:
+        """Book what a call has cost. Raises ModelError when the model gave something else than a reply."""
         if not isinstance(reply, ModelReply):
             raise ModelError(
                 "model.bad-reply",
@@ -173,7 +183,6 @@ class Meter:
                 "return ModelReply(text=...) from generate()",
             )
         self._book(key, record_of(spec, request, reply.usage, self._cost_of), again=again)
-        return reply
 
     def book_route(self, node: str, records: tuple[UsageRecord, ...]) -> None:
         """Book the calls of a router."""

@@ -9,7 +9,7 @@ calls another.
 from agboss.tern.admit import AdmitRequest, AdmitResult, admit
 from agboss.tern.build_context import BuiltContext, ContextRequest, build_context
 from agboss.tern.choose import Choice, ChooseRequest, choose
-from agboss.tern.dispatch import Dispatched, DispatchRequest, dispatch
+from agboss.tern.dispatch import DispatchRequest, dispatch
 from agboss.tern.finish import Finished, FinishRequest, finish
 from agboss.tern.record import Recorded, RecordRequest, record
 from agboss.tern.update_memory import (
@@ -30,7 +30,6 @@ __all__ = [
     "ChooseRequest",
     "ContextRequest",
     "DispatchRequest",
-    "Dispatched",
     "FinishRequest",
     "Finished",
     "MemoryReport",

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable
 from typing import Any
 
-from agboss.agents import AgentJob, Listener, ViewBuilder, run_agent
+from agboss.agents import AgentJob, Listener, NodeAnswer, ViewBuilder, run_agent
 from agboss.components.action import ActionContext, ActionSpec
 from agboss.components.tool import ToolContext
 from agboss.errors import AgbossError, TernFailedError
@@ -35,14 +35,7 @@ class DispatchRequest(Record, kw_only=True):
     goes_on: bool = False
 
 
-class Dispatched(Record, kw_only=True):
-    """What the node gave: its answer as text, and the value for the next node (a model instance or the text)."""
-
-    answer: str
-    value: Any
-
-
-def dispatch(request: DispatchRequest) -> Awaitable[Dispatched]:
+def dispatch(request: DispatchRequest) -> Awaitable[NodeAnswer]:
     """Run the node.
 
     Raises:
@@ -52,13 +45,8 @@ def dispatch(request: DispatchRequest) -> Awaitable[Dispatched]:
     """
     name = request.node.spec.name
     if request.build_view is not None:
-        return _run(_job(request, name, request.build_view))
+        return run_agent(_job(request, name, request.build_view))
     return _action(request, name)
-
-
-async def _run(job: AgentJob) -> Dispatched:
-    answer = await run_agent(job)
-    return Dispatched(answer=answer.text, value=answer.text if answer.output is None else answer.output)
 
 
 def _job(request: DispatchRequest, name: str, build_view: ViewBuilder) -> AgentJob:
@@ -85,7 +73,7 @@ def _job(request: DispatchRequest, name: str, build_view: ViewBuilder) -> AgentJ
     )
 
 
-async def _action(request: DispatchRequest, name: str) -> Dispatched:
+async def _action(request: DispatchRequest, name: str) -> NodeAnswer:
     live = request.live
     plan = live.plan.actions[name]
     value = live.value if plan.spec.input is None else as_model(plan.spec.input, live.value, name)
@@ -105,7 +93,7 @@ async def _action(request: DispatchRequest, name: str) -> Dispatched:
     step = f"{live.step(name)}.action"
     done = live.journal.finished(step)
     if done is not None:
-        return Dispatched(answer=done, value=_value(plan.spec, done))
+        return NodeAnswer(text=done, value=_value(plan.spec, done))
     try:
         made = plan.make().run(context)
         result = await made if inspect.isawaitable(made) else made
@@ -120,7 +108,7 @@ async def _action(request: DispatchRequest, name: str) -> Dispatched:
     answer = as_answer(result)
     if plan.spec.output is not None or isinstance(result, str):  # an object of any other kind cannot be made again
         await live.journal.keep(step, "action", answer)
-    return Dispatched(answer=answer, value=result)
+    return NodeAnswer(text=answer, value=result)
 
 
 def _value(spec: ActionSpec, answer: str) -> Any:
