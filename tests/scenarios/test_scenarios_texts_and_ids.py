@@ -196,7 +196,7 @@ async def test_b163_idempotency_keys_of_strategies_differ_between_threads_workfl
 async def test_b104_with_a_frozen_clock_turns_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every turn at the same moment: history is in the order of admission, summaries by number."""
     frozen = datetime(2026, 1, 1, tzinfo=UTC)
-    for module in ("agboss.runner", "agboss.outcome", "agboss.tern.update_memory"):
+    for module in ("agboss.admitting", "agboss.outcome", "agboss.tern.update_memory"):
         monkeypatch.setattr(sys.modules[module], "utc_now", lambda: frozen)
     seen: list[ModelRequest] = []
 
@@ -264,7 +264,7 @@ def test_b107_a_naive_moment_is_read_as_utc() -> None:
 async def test_b108_what_a_summary_covers_goes_by_number_not_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns 2 and 3 at the same moment, a summary of 1–2: turn 3 is still shown, nothing twice, no gap."""
     frozen = datetime(2026, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr("agboss.runner.utc_now", lambda: frozen)
+    monkeypatch.setattr("agboss.admitting.utc_now", lambda: frozen)
     async with create_app(desk(every=2, limit=1), store="memory://", models=Models(yes, sum_up)) as app:
         await talk(app, 3)
         view = await app.memory.view("t")
