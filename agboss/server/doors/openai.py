@@ -60,10 +60,13 @@ def told_as_openai(handler: Callable[[Call], Awaitable[Response]]) -> Callable[[
 @told_as_openai
 async def models(call: Call) -> Response:
     """``GET /v1/models``."""
-    listed = [
-        {"id": name, "object": "model", "created": 0, "owned_by": "agboss"} for name in call.service.served.names()
-    ]
-    return JSONResponse({"object": "list", "data": listed})
+    return JSONResponse({"object": "list", "data": [_model(name) for name in call.service.served.names()]})
+
+
+@told_as_openai
+async def model(call: Call) -> Response:
+    """``GET /v1/models/{model}``."""
+    return JSONResponse(_model(_known(call, call.path("model"))))
 
 
 @told_as_openai
@@ -71,9 +74,7 @@ async def complete(call: Call) -> Response:
     """``POST /v1/chat/completions``."""
     asked = await call.model(ChatRequest)
     served = call.service.served
-    if asked.model not in served.names():
-        text = f"there is no model {asked.model!r:.80}"
-        raise ServerError("server.unknown-model", text, "the models are: " + ", ".join(served.names()), status=404)
+    _known(call, asked.model)
     if asked.tools or asked.functions or (asked.n or 1) != 1:
         text = "tools, functions and n are not taken: an agent has tools of its own and gives one answer"
         raise ServerError("server.bad-body", text, "leave them out", status=400)
@@ -162,6 +163,19 @@ def _usage(result: RunResult) -> dict[str, int]:
     return {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
 
 
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "agboss"}
+
+
+def _known(call: Call, name: str) -> str:
+    """The name of a workflow or a defined agent. Raises ServerError."""
+    names = call.service.served.names()
+    if name not in names:
+        text = f"there is no model {name!r:.80}"
+        raise ServerError("server.unknown-model", text, "the models are: " + ", ".join(names), status=404)
+    return name
+
+
 def _error(problem: Problem) -> dict[str, Any]:
     kind = "invalid_request_error" if problem.status < 500 else "server_error"
     text = f"{problem.detail}; {problem.hint}" if problem.hint else problem.detail
@@ -181,6 +195,16 @@ ENDPOINTS = (
         handler=models,
         schema={"type": "object"},
         foreign_errors=True,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/models/{model}",
+        name="openaiModel",
+        about="One of them.",
+        handler=model,
+        schema={"type": "object"},
+        foreign_errors=True,
+        problems=(404,),
     ),
     Endpoint(
         method="POST",

@@ -133,6 +133,9 @@ async def test_defined_agents_are_models(tmp_path: Path) -> None:
     async with AgentRuntime(definitions, store="memory://", models=Models(yes, sum_up)) as agents:
         async with client(make_server(agents)) as http:
             assert [item["id"] for item in (await http.get("/v1/models")).json()["data"]] == ["clerk", "cook"]
+            assert (await http.get("/v1/models/cook")).json()["id"] == "cook"
+            missing = await http.get("/v1/models/waiter")
+            assert (missing.status_code, missing.json()["error"]["code"]) == (404, "server.unknown-model")
             body = {"model": "cook", "messages": [{"role": "user", "content": "x"}]}
             done = (await http.post("/v1/chat/completions", json=body)).json()
             assert len((await agents.threads("cook").get(done["metadata"]["thread"])).terns) == 1
