@@ -99,6 +99,7 @@ async def what_if(
     system: str = "",
     schemas: Sequence[str] = (),
     reply_reserve: int | None = None,
+    agent: str = "agent",
 ) -> WhatIf:
     """Replay a conversation, message by message, as it would have gone under ``config``.
 
@@ -112,6 +113,7 @@ async def what_if(
         system: System text of the agent.
         schemas: Tool schemas as they are sent.
         reply_reserve: Tokens kept free for the answer; None = an eighth of a known window, at most 4096.
+        agent: Named in warnings and errors.
 
     Raises:
         InvalidInputError: The configuration is none.
@@ -130,6 +132,7 @@ async def what_if(
         system=system,
         schemas=schemas,
         reply_reserve=reply_reserve,
+        agent=agent,
     )
     calls: list[WhatIfCall] = []
     boundaries: list[int] = []

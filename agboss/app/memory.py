@@ -134,6 +134,7 @@ class AppMemory:
             system=plan.system_prompt(prompt),
             schemas=plan.schema_texts,
             reply_reserve=plan.model.reply_reserve,
+            agent=plan.name,
         )
 
     async def compact(

@@ -6,7 +6,7 @@ import pytest
 from window_memory import C4
 
 from agboss_memory import Message, ToolCall, what_if
-from agboss_memory.errors import InvalidInputError
+from agboss_memory.errors import InvalidInputError, StrategyError
 
 
 def conversation(turns: int) -> list[Message]:
@@ -49,3 +49,9 @@ async def test_a_summary_moves_the_boundary_and_breaks_the_prefix_once() -> None
 async def test_a_wrong_configuration_is_refused_before_anything() -> None:
     with pytest.raises(InvalidInputError, match="windowSise"):
         await what_if(conversation(1), {"kind": "windowed", "windowSise": 1})
+
+
+async def test_an_error_names_the_agent_whose_conversation_it_is() -> None:
+    long = [Message(role="user", content="x" * 40_000, tern=1), Message(role="assistant", content="y", tern=1)]
+    with pytest.raises(StrategyError, match="'clerk'"):
+        await what_if(long, {"kind": "full"}, counter=C4(), window=100, system="s" * 4000, agent="clerk")
