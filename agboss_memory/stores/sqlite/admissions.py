@@ -36,7 +36,7 @@ def admit(connection: sqlite3.Connection, request: Admission) -> Admitted:
         raise foreign_thread(request.workflow, request.thread)
     if row.taken(request.now, request.holder):
         return busy(connection, request, row, row.running)
-    ahead = tickets.first(connection, request.workflow, request.thread, request.now)
+    ahead = tickets.first(connection, request.workflow, request.thread, request.now) if row.queued else 0
     if ahead and ahead != request.ticket:
         return busy(connection, request, row, row.running)
     closed = close_left(connection, row, request.now)
@@ -130,7 +130,7 @@ def take(
         window=None if keep else reads.window(connection, row.key, number, request.window),
         resumed=resumed,
         closed=closed,
-        pending=work.pending(connection, row.key),
+        pending=work.pending(connection, row.key) if row.owing else (),
         resumes=row.resumes,
         stalled=row.stalled,
     )

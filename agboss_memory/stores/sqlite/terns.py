@@ -30,6 +30,7 @@ FINISH = (
     "error = ?, error_code = ?, answer = ?, output = ?, metadata = ifnull(?, metadata), said = ?, usage = ? "
     "WHERE thread_key = ? AND seq = ?"
 )
+FINISH_SAME = FINISH + " AND task = ?"
 RESTORE = (
     "INSERT INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, finished_at, tokens, start, "
     "finish, agent, path, error, error_code, owner, idempotency_key, task, answer, output, metadata, said, usage, "
@@ -145,27 +146,27 @@ def finish(connection: sqlite3.Connection, request: Commit, said: str | None, bo
     """Write the final row. Returns the task as it was admitted, encoded."""
     tern = request.tern
     finished_at = to_micros(tern.finished_at or request.now) if tern.status.finished else None
-    (task,) = connection.execute(TASK, (request.key, tern.number)).fetchone()
-    connection.execute(
-        FINISH,
-        (
-            str(tern.status),
-            finished_at,
-            tern.tokens,
-            encode_text(tern.finish),
-            encode_text(tern.agent),
-            _path_text(tern.path),
-            encode_text(tern.error),
-            encode_text(tern.error_code),
-            encode_text(tern.answer),
-            encode_optional(tern.output),
-            encode_optional(tern.metadata),
-            said,
-            booked,
-            request.key,
-            tern.number,
-        ),
+    row = (
+        str(tern.status),
+        finished_at,
+        tern.tokens,
+        encode_text(tern.finish),
+        encode_text(tern.agent),
+        _path_text(tern.path),
+        encode_text(tern.error),
+        encode_text(tern.error_code),
+        encode_text(tern.answer),
+        encode_optional(tern.output),
+        encode_optional(tern.metadata),
+        said,
+        booked,
+        request.key,
+        tern.number,
     )
+    task = encode_text(tern.task)
+    if not connection.execute(FINISH_SAME, (*row, task)).rowcount:  # the log keeps what was admitted
+        connection.execute(FINISH, row)
+        (task,) = connection.execute(TASK, (request.key, tern.number)).fetchone()
     return task
 
 

@@ -14,12 +14,17 @@ from agboss_memory.stores.spending import known_spend
 from agboss_memory.stores.sqlite.columns import MOST, fitting, from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
-_SELECT = (
+_COLUMNS = (
     "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running, "
-    "resumes, nano_usd, unpriced, remembering, stalled "
-    "FROM threads WHERE "
+    "resumes, nano_usd, unpriced, remembering, stalled"
 )
-BY_ID = _SELECT + "workflow = ? AND id = ?"
+_SELECT = _COLUMNS + " FROM threads WHERE "
+# Most threads have no line and owe nothing: told in passing, it saves two statements.
+BY_ID = (
+    _COLUMNS
+    + ", EXISTS (SELECT 1 FROM tickets AS t WHERE t.workflow = threads.workflow AND t.thread = threads.id), "
+    + "EXISTS (SELECT 1 FROM work AS w WHERE w.thread_key = threads.key) FROM threads WHERE workflow = ? AND id = ?"
+)
 BY_KEY = _SELECT + "key = ?"
 INSERT = (
     "INSERT INTO threads (workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, "
@@ -30,7 +35,11 @@ TAKE = (
     "stalled = ?, traces = ?, stop = 0, remembering = 0, updated_at = ? WHERE key = ?"
 )
 # Read and write apart: RETURNING costs more than both.
-RUNS = "SELECT version, workflow, traces, stalled FROM threads WHERE key = ? AND fence = ? AND running = ?"
+RUNS = (
+    "SELECT version, workflow, traces, stalled, EXISTS (SELECT 1 FROM blocks AS b INDEXED BY blocks_unsettled "
+    "WHERE b.thread_key = threads.key AND b.state IN ('open', 'due')) "
+    "FROM threads WHERE key = ? AND fence = ? AND running = ?"
+)
 END = "UPDATE threads SET running = 0, version = ?, updated_at = ? WHERE key = ?"
 REMEMBERS = "UPDATE threads SET remembering = ? WHERE key = ?"
 HOLD = (
@@ -62,7 +71,12 @@ LIST_OWNED = _SELECT + "workflow = ? AND owner = ? AND key < ? ORDER BY key DESC
 
 
 class ThreadRow(Struct):
-    """A row of ``threads``, its texts still encoded."""
+    """A row of ``threads``, its texts still encoded.
+
+    Attributes:
+        queued: Whether somebody may stand in its line.
+        owing: Whether work of strategies may be left.
+    """
 
     key: int
     workflow: str
@@ -81,6 +95,8 @@ class ThreadRow(Struct):
     unpriced: int = 0
     remembering: int = 0
     stalled: int = 0
+    queued: int = 1
+    owing: int = 1
 
     def taken(self, now: datetime, asker: str) -> bool:
         """Whether a Tern, or memory work after one, keeps ``asker`` out."""
@@ -102,6 +118,24 @@ class ThreadRow(Struct):
             running=self.running != 0 and holder_alive(decode_text(self.holder)),
             spend=known_spend(self.nano_usd, self.unpriced),
         )
+
+
+class Running(Struct):
+    """What the end of a Tern needs of its thread.
+
+    Attributes:
+        version: The thread's version.
+        workflow: The workflow, encoded.
+        traces: Whether the Tern left traces before its end.
+        stalled: How often it stalled.
+        unsettled: Whether a block is open or due.
+    """
+
+    version: int
+    workflow: str
+    traces: int
+    stalled: int
+    unsettled: int
 
 
 def find(connection: sqlite3.Connection, workflow: str, thread: str) -> ThreadRow | None:
@@ -163,8 +197,8 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime, *, trace
     )
 
 
-def running(connection: sqlite3.Connection, key: int, fence: int, number: int) -> tuple[int, str, bool, int]:
-    """The version, the workflow (encoded), whether the Tern left traces before its end, and how often it stalled.
+def running(connection: sqlite3.Connection, key: int, fence: int, number: int) -> Running:
+    """The thread of a running Tern.
 
     Raises ThreadDeletedError or LeaseLostError unless the Tern runs under this fence.
     """
@@ -172,7 +206,7 @@ def running(connection: sqlite3.Connection, key: int, fence: int, number: int) -
     if row is None:
         get(connection, key)
         raise lost_lease(key, number)
-    return row[0], row[1], bool(row[2]), row[3]
+    return Running(*row)
 
 
 def end(connection: sqlite3.Connection, key: int, version: int, now: datetime) -> None:

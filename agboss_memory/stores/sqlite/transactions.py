@@ -40,8 +40,8 @@ from agboss_memory.stores.text import encode_optional, encode_text
 def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
     """End a Tern with all that it leaves."""
     key, number = request.key, request.tern.number
-    version, workflow, traces, _ = threads.running(connection, key, request.fence, number)
-    version += 1
+    thread = threads.running(connection, key, request.fence, number)
+    version, traces = thread.version + 1, bool(thread.traces)
     threads.end(connection, key, version, request.now)
     ranges = conversations.grow(connection, key, request.messages)
     earlier = usage.decode(terns.booked(connection, key, number)) if traces else []  # of a Tern that had paused
@@ -51,13 +51,13 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
         answer = encode_text(request.tern.answer)
         messages.append(connection, key, number, request.messages, ranges, task=task, answer=answer)
     records = [item.record for item in fresh]
-    usage.add_to_day(connection, workflow, request.now, records, steps=request.steps, tool_calls=request.tool_calls)
+    usage.add_to_day(connection, thread.workflow, request.now, records, steps=request.steps, tool_calls=request.tool_calls)
     spending.add(connection, key, request.now, records)
     if traces and request.tern.status.finished:
         steps.forget(connection, key, number)
     blocks.plan(connection, key, request.blocks)
     work.owe(connection, key, number, request.strategies)
-    due = blocks.complete(connection, key, number)
+    due = blocks.complete(connection, key, number) if thread.unsettled or request.blocks else ()
     if request.strategies:
         terns.memory_owed(connection, key, number)
     held = request.remembers == "yes" or (request.remembers == "due" and bool(request.strategies or due))
@@ -68,8 +68,8 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
 
 def write_step(connection: sqlite3.Connection, request: StepWrite) -> None:
     """Keep a finished step of the running Tern."""
-    _, _, traces, stalled = threads.running(connection, request.key, request.fence, request.number)
-    if not traces or stalled:
+    thread = threads.running(connection, request.key, request.fence, request.number)
+    if not thread.traces or thread.stalled:
         threads.traced(connection, request.key)
     steps.write(connection, request.key, request.number, request.step)
     if request.usage:

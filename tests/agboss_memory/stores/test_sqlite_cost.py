@@ -21,7 +21,7 @@ from agboss_memory.testing.store_requests import (
 
 _READ = WindowSpec(terns=10, summaries=3)
 # Work is deleted when done; blocks by state are for operators.
-_READS_ALL = ("FROM work WHERE", "state IN ('due'")
+_READS_ALL = ("FROM work WHERE", "state IN ('due'", "EXISTS (SELECT 1 FROM work AS w WHERE w.thread_key = threads.key)")
 
 
 async def _one_tern(store: SqliteStore, trace: Trace) -> tuple[list[str], list[str]]:
