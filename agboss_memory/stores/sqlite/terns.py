@@ -20,17 +20,20 @@ from agboss_memory.stores.text import decode_optional, decode_text, encode_optio
 CONFIG = "SELECT id FROM configs WHERE version = ? AND hash = ?"
 INSERT_CONFIG = "INSERT INTO configs (version, hash) VALUES (?, ?)"
 # The config is nearly always known. When it is not, the row is left out, and comes again with its id.
-INSERT = (
-    "INSERT OR IGNORE INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, start, finish, agent, "
-    "path, error, error_code, owner, idempotency_key, task, answer, metadata, attachments) VALUES (?, ?, 'running', 0, "
-    "(SELECT id FROM configs WHERE version = ? AND hash = ?), ?, ?, '', '', '', '', '', ?, ?, ?, '', ?, ?)"
+_BEGIN = (
+    "INSERT OR IGNORE INTO terns (thread_key, seq, config_id, started_at, start, task, status, memory_pending, finish, "
+    "agent, path, error, error_code, answer{columns}) VALUES (?, ?, (SELECT id FROM configs WHERE version = ? AND "
+    "hash = ?), ?, ?, ?, 'running', 0, '', '', '', '', '', ''{marks})"
 )
-FINISH = (
-    "UPDATE terns SET status = ?, finished_at = ?, tokens = ?, finish = ?, agent = ?, path = ?, "
-    "error = ?, error_code = ?, answer = ?, output = ?, metadata = ifnull(?, metadata), said = ?, usage = ? "
-    "WHERE thread_key = ? AND seq = ?"
+# For each None that it binds sqlite3 looks for an adapter, which costs more than the column: most rows have none of these.
+INSERT = _BEGIN.format(columns="", marks="")
+INSERT_MORE = _BEGIN.format(columns=", owner, idempotency_key, metadata, attachments", marks=", ?, ?, ?, ?")
+_FINISH = (
+    "UPDATE terns SET status = ?, finished_at = ?, finish = ?, agent = ?, path = ?, error = ?, error_code = ?, "
+    "answer = ?, said = ?, usage = ?{more} WHERE thread_key = ? AND seq = ?"
 )
-FINISH_SAME = FINISH + " AND task = ?"
+FINISH = _FINISH.format(more=", tokens = ?, output = ?, metadata = ifnull(?, metadata)")
+FINISH_SAME = _FINISH.format(more="") + " AND task = ?"
 RESTORE = (
     "INSERT INTO terns (thread_key, seq, status, memory_pending, config_id, started_at, finished_at, tokens, start, "
     "finish, agent, path, error, error_code, owner, idempotency_key, task, answer, output, metadata, said, usage, "
@@ -68,6 +71,7 @@ NEWEST_FINISHED = _SELECT + "seq < ? AND status NOT IN ('running', 'paused') ORD
 NEWEST = _SELECT + "seq > ? AND seq < ? ORDER BY seq DESC LIMIT ?"
 OLDEST = _SELECT + "seq > ? AND seq < ? ORDER BY seq LIMIT ?"
 
+_NOTHING_MORE = (None, None, None)
 _STATUS = {str(status): status for status in TernStatus}
 
 
@@ -130,15 +134,20 @@ def begin(connection: sqlite3.Connection, key: int, number: int, request: Admiss
         encode_text(request.config_hash),
         to_micros(request.now),
         encode_text(request.start),
-        encode_optional(request.owner) if keyed else None,
-        encode_optional(request.idempotency_key),
         encode_text(request.task),
-        encode_optional(request.metadata),
-        files.to_column(request.attachments),
     )
-    if not connection.execute(INSERT, row).rowcount:
+    insert = INSERT
+    if keyed or request.metadata is not None or request.attachments:
+        insert = INSERT_MORE
+        row += (
+            encode_optional(request.owner) if keyed else None,
+            encode_optional(request.idempotency_key),
+            encode_optional(request.metadata),
+            files.to_column(request.attachments),
+        )
+    if not connection.execute(insert, row).rowcount:
         connection.execute(INSERT_CONFIG, row[2:4])
-        connection.execute(INSERT.replace("OR IGNORE ", ""), row)
+        connection.execute(insert.replace("OR IGNORE ", ""), row)
     files.name(connection, key, request.attachments)
 
 
@@ -149,25 +158,21 @@ def finish(connection: sqlite3.Connection, request: Commit, said: str | None, bo
     row = (
         str(tern.status),
         finished_at,
-        tern.tokens,
         encode_text(tern.finish),
         encode_text(tern.agent),
         _path_text(tern.path),
         encode_text(tern.error),
         encode_text(tern.error_code),
         encode_text(tern.answer),
-        encode_optional(tern.output),
-        encode_optional(tern.metadata),
         said,
         booked,
-        request.key,
-        tern.number,
     )
-    task = encode_text(tern.task)
-    if not connection.execute(FINISH_SAME, (*row, task)).rowcount:  # the log keeps what was admitted
-        connection.execute(FINISH, row)
-        (task,) = connection.execute(TASK, (request.key, tern.number)).fetchone()
-    return task
+    more = (tern.tokens, encode_optional(tern.output), encode_optional(tern.metadata))
+    place, task = (request.key, tern.number), encode_text(tern.task)
+    if more == _NOTHING_MORE and connection.execute(FINISH_SAME, (*row, *place, task)).rowcount:
+        return task
+    connection.execute(FINISH, (*row, *more, *place))
+    return connection.execute(TASK, place).fetchone()[0]  # the log keeps what was admitted
 
 
 def reopen(connection: sqlite3.Connection, key: int, number: int) -> None:

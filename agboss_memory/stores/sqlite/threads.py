@@ -20,11 +20,11 @@ _COLUMNS = (
 )
 _SELECT = _COLUMNS + " FROM threads WHERE "
 # Most threads have no line and owe nothing: told in passing, it saves two statements.
-BY_ID = (
-    _COLUMNS
-    + ", EXISTS (SELECT 1 FROM tickets AS t WHERE t.workflow = threads.workflow AND t.thread = threads.id), "
-    + "EXISTS (SELECT 1 FROM work AS w WHERE w.thread_key = threads.key) FROM threads WHERE workflow = ? AND id = ?"
+_IN_PASSING = (
+    ", EXISTS (SELECT 1 FROM tickets AS t WHERE t.workflow = threads.workflow AND t.thread = threads.id)"
+    ", EXISTS (SELECT 1 FROM work AS w WHERE w.thread_key = threads.key)"
 )
+BY_ID = _COLUMNS + _IN_PASSING + " FROM threads WHERE workflow = ? AND id = ?"
 BY_KEY = _SELECT + "key = ?"
 INSERT = (
     "INSERT INTO threads (workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, "
@@ -190,7 +190,7 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime, *, trace
             row.running,
             row.resumes,
             row.stalled,
-            traces,
+            int(traces),
             to_micros(now),
             row.key,
         ),

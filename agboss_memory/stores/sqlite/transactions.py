@@ -51,7 +51,9 @@ def commit(connection: sqlite3.Connection, request: Commit) -> Committed:
         answer = encode_text(request.tern.answer)
         messages.append(connection, key, number, request.messages, ranges, task=task, answer=answer)
     records = [item.record for item in fresh]
-    usage.add_to_day(connection, thread.workflow, request.now, records, steps=request.steps, tool_calls=request.tool_calls)
+    usage.add_to_day(
+        connection, thread.workflow, request.now, records, steps=request.steps, tool_calls=request.tool_calls
+    )
     spending.add(connection, key, request.now, records)
     if traces and request.tern.status.finished:
         steps.forget(connection, key, number)
