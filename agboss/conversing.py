@@ -15,7 +15,7 @@ from agboss_memory.messages import Message, Summary, TernStatus
 from agboss_memory.records import replace
 from agboss_memory.stores import Store, StoredConversation
 from agboss_memory.stores.contract import SummaryWrite
-from agboss_memory.strategies.stubbing import KEPT_RESULTS
+from agboss_memory.tool_results import KEPT_RESULTS
 
 if TYPE_CHECKING:
     from agboss.agents import AgentPlan

@@ -22,7 +22,7 @@ LONGEST_FILE_NAME = 512
 BYTES_UNKNOWN = "application/octet-stream"
 """Media type of bytes of which nothing is known."""
 
-_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,127}")
+_TYPE = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,127}"
 
 _MAGIC: tuple[tuple[bytes, int, bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", 0, b"", "image/png"),
@@ -123,7 +123,7 @@ class Attachment(Record, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        if not isinstance(self.media_type, str) or not _TYPE.fullmatch(self.media_type):
+        if not isinstance(self.media_type, str) or not re.fullmatch(_TYPE, self.media_type):
             raise InvalidInputError(
                 "attachment.bad-type",
                 f"{self.media_type!r:.80} is no media type (attachment {self.name!r:.80})",

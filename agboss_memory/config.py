@@ -6,7 +6,6 @@ On the wire names are camelCase, in Python snake_case; both are accepted. Ratios
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -29,6 +28,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agboss_memory.errors import InvalidInputError
+from agboss_memory.nearest import close_names
 
 
 def _as_decimal(value: object) -> object:
@@ -110,7 +110,7 @@ def _unknown(key: object, value: object, cls: type[BaseModel]) -> InitErrorDetai
 
 def _nearest(key: str, cls: type[BaseModel]) -> str:
     wire = [info.alias or name for name, info in cls.model_fields.items()]
-    near = difflib.get_close_matches(to_camel(key), wire, n=1)
+    near = close_names(to_camel(key), wire)
     return f"did you mean {near[0]!r}?" if near else "known keys: " + ", ".join(wire)
 
 
@@ -280,7 +280,7 @@ def _pointer(location: tuple[int | str, ...]) -> str:
 def _problem(item: Mapping[str, Any]) -> str:
     if item["type"] == "union_tag_invalid":
         given = str(item["ctx"]["tag"])
-        near = difflib.get_close_matches(given.lower(), KINDS, n=1)
+        near = close_names(given.lower(), KINDS)
         hint = f"did you mean {near[0]!r}?" if near else "kinds are " + ", ".join(KINDS)
         return f"{_pointer(item['loc'])}/kind: unknown kind {given!r:.80}; {hint}"
     if item["type"] == "union_tag_not_found":

@@ -10,12 +10,12 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 
+import agboss_memory.fit as fit
 from agboss_memory.atoms import merged, named, paired
 from agboss_memory.attachments import PartContentReader, PartRequest
 from agboss_memory.contract import Budget, MemoryView
 from agboss_memory.errors import AgbossError, StrategyError
-from agboss_memory.fit import WindowFit, effective_window, estimate, fit_window, media_tokens
-from agboss_memory.fit.estimate import counter_of
+from agboss_memory.fit.estimate import counter_of, effective_window, estimate, media_tokens
 from agboss_memory.messages import AttachmentRecord, MediaPart, Message, is_text
 from agboss_memory.notices import (
     LARGEST_PART,
@@ -243,13 +243,13 @@ async def last_step(step: LastStep) -> Prepared:
         except StrategyError:  # nothing is left to leave out; what the mapper made is cut instead
             break
         sent = await _mapped(step, made, room)
-    cut = WindowFit(
+    cut = fit.WindowFit(
         agent=step.request.agent,
         view=MemoryView(messages=sent),
         fixed=step.fixed(made.view),
         budget=replace(budget, window=window),
     )
-    fitted = await asyncio.to_thread(fit_window, cut)
+    fitted = await asyncio.to_thread(fit.fit_window, cut)
     left = merged((*made.view.left_out, *fitted.left_out))
     return _told(replace(made, view=replace(made.view, left_out=left)), paired(fitted.messages or ()))
 

@@ -285,7 +285,7 @@ class Summary(Record, kw_only=True, gc=False):
         kind: ``turns`` for turn memory, else the memoryConfig kind.
         agent: Owner of the summary; empty for turn memory, which is the thread's.
         state: ``active`` until undone (``retired``) or replaced (``superseded``).
-        tokens: Tokens of the text.
+        tokens: Tokens of the text, None when not yet counted: ``app.memory.summaries`` counts it.
         model: Id of the model that wrote it.
         usd: Cost of the calls that made it, None when unknown.
         prompt_hash: Hash of the summariser's prompt.
@@ -299,7 +299,7 @@ class Summary(Record, kw_only=True, gc=False):
     kind: str = "turns"
     agent: str = ""
     state: SummaryState = "active"
-    tokens: int = 0
+    tokens: int | None = None
     model: str = ""
     usd: Decimal | None = None
     prompt_hash: str = ""

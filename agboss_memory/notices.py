@@ -27,9 +27,7 @@ LONGEST_NAME = 120
 """Characters of a file name that a model reads."""
 
 # Brackets of every width: a name must neither close its placeholder nor open a fence.
-_BRACKETS = re.compile(
-    '[<>"\\[\\]\uff1c\uff1e\ufe64\ufe65\u2039\u203a\u3008\u3009\u27e8\u27e9\u276e\u276f\u2329\u232a]'
-)
+_BRACKETS = '[<>"\\[\\]\uff1c\uff1e\ufe64\ufe65\u2039\u203a\u3008\u3009\u27e8\u27e9\u276e\u276f\u2329\u232a]'
 
 
 class NoticeContext(Record, kw_only=True):
@@ -85,7 +83,7 @@ def size_text(size: int) -> str:
 
 def _visible(text: str) -> str:
     plain = "".join("_" if unicodedata.category(letter) in _HIDDEN else letter for letter in text[: LONGEST_NAME + 1])
-    shown = " ".join(_BRACKETS.sub("_", plain).split())
+    shown = " ".join(re.sub(_BRACKETS, "_", plain).split())
     return (shown if len(text) <= LONGEST_NAME else shown[: LONGEST_NAME - 1] + "…") or "_"
 
 

@@ -21,7 +21,7 @@ RowKind = Literal["heading", "summary", "turn", "recalled", "result", "task", "f
 FENCES = ("summary", "recalled", "result", "conversation")
 """Tags between which text from a model or from elsewhere stands."""
 
-_OPENING = re.compile("[<\uff1c\ufe64\u2039\u3008\u27e8\u276e\u2329]")
+_OPENING = "[<\uff1c\ufe64\u2039\u3008\u27e8\u276e\u2329]"  # a pattern that is compiled when it is needed
 _ANSWERED = TernStatus.ANSWERED
 _REACH = 64
 """Characters behind a bracket that are searched for the name of a tag."""
@@ -57,7 +57,9 @@ def disarmed(text: str) -> str:
     What reads like one to a model is wider than what is equal to one: other brackets, spaces and slashes before the
     name, invisible characters inside it, letters of another width or case.
     """
-    return _OPENING.sub(lambda found: "&lt;" if _reads_like_fence(text, found.end()) else found[0], text)
+    if text.isascii() and "<" not in text:
+        return text  # nearly all texts
+    return re.sub(_OPENING, lambda found: "&lt;" if _reads_like_fence(text, found.end()) else found[0], text)
 
 
 def _reads_like_fence(text: str, start: int) -> bool:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anyio
-import anyio.to_thread
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -23,8 +21,8 @@ from agboss_memory.records import Record, replace
 from agboss_memory.tool_results import capped
 from agboss_memory.tool_results import fetch_tool_result as stored_result
 
-_ARGS_SECTION = re.compile(r"^\s*Args:\s*$", re.MULTILINE)
-_ARG_LINE = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
+_ARGS_SECTION = r"(?m)^\s*Args:\s*$"
+_ARG_LINE = r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$"
 
 
 class BoundTool(Record, kw_only=True):
@@ -104,6 +102,8 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
     if tool.spec.context is not None:
         keywords[tool.spec.context] = context
     result: Any = None
+    import anyio  # needed where a tool runs, and slow to load
+
     try:
         with anyio.move_on_after(tool.spec.timeout) as scope:
             result = await _call(tool.target(), keywords)
@@ -147,7 +147,9 @@ def as_text(result: Any) -> str:
 async def _call(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
     if inspect.iscoroutinefunction(_plain(function)):
         return await function(**keywords)
-    result = await anyio.to_thread.run_sync(functools.partial(function, **keywords), abandon_on_cancel=True)
+    from anyio import to_thread
+
+    result = await to_thread.run_sync(functools.partial(function, **keywords), abandon_on_cancel=True)
     return await result if inspect.isawaitable(result) else result
 
 
@@ -186,14 +188,14 @@ def _field(parameter: ToolParameter, description: str | None) -> Any:
 
 def _summary(docstring: str) -> str:
     """A docstring without its ``Args:`` section and what follows."""
-    found = _ARGS_SECTION.search(docstring)
+    found = re.search(_ARGS_SECTION, docstring)
     return (docstring[: found.start()] if found else docstring).strip()
 
 
 def _described_arguments(docstring: str) -> dict[str, str]:
-    found = _ARGS_SECTION.search(docstring)
+    found = re.search(_ARGS_SECTION, docstring)
     lines = docstring[found.end() :].splitlines() if found else []
-    matches = (_ARG_LINE.match(line) for line in lines)
+    matches = (re.match(_ARG_LINE, line) for line in lines)
     return {match.group(1): match.group(2).strip() for match in matches if match}
 
 

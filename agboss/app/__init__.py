@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agboss.app.memory import AppMemory
     from agboss.app.progress import CompactProgress
     from agboss.app.recovery import catch_up, left_behind, recover
-    from agboss.app.resuming import ResumeArguments, cancel_paused, resume_request
+    from agboss.app.resuming import ResumeArguments, cancel_paused, open_pauses_of, resume_request
     from agboss.app.spending import Spend, spend_of
     from agboss.app.streaming import RunStream, direct_agents
     from agboss.app.threads import AppThreads, Thread, ThreadExport
@@ -35,7 +35,7 @@ else:
             "agboss.app.memory": ("AppMemory",),
             "agboss.app.progress": ("CompactProgress",),
             "agboss.app.recovery": ("catch_up", "left_behind", "recover"),
-            "agboss.app.resuming": ("ResumeArguments", "cancel_paused", "resume_request"),
+            "agboss.app.resuming": ("ResumeArguments", "cancel_paused", "open_pauses_of", "resume_request"),
             "agboss.app.spending": ("Spend", "spend_of"),
             "agboss.app.streaming": ("RunStream", "direct_agents"),
             "agboss.app.threads": (
@@ -71,6 +71,7 @@ __all__ = [
     "create_app",
     "direct_agents",
     "left_behind",
+    "open_pauses_of",
     "recover",
     "resume_request",
     "spend_of",

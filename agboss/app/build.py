@@ -7,9 +7,11 @@ from contextlib import AsyncExitStack
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
+import agboss.agents as agents
+import agboss.routers as routers  # kinds of routers and of memory, and counters, are loaded when they are used
 import agboss_memory.strategies as strategies
-from agboss.agents import AgentPlan, BoundTool, MeteredMemoryModel, bind_tool
+import agboss_memory.tokens as tokens
+from agboss.agents import AgentPlan, BoundTool, bind_tool
 from agboss.agents.plan import fill
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.fingerprint import fingerprint
@@ -32,7 +34,6 @@ from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
 from agboss_memory.strategies.turns import TurnMemory
-from agboss_memory.tokens import counter_for
 
 if TYPE_CHECKING:
     from agboss_memory.config import AnyMemoryConfig
@@ -96,14 +97,14 @@ class Builder:
             self._mapper = self._container.get(LlmMessageMapper)
         if PartContentReader in assembly.providers:
             self._reader = self._container.get(PartContentReader)
-        agents = {agent.name: self._agent(agent) for agent in assembly.agents()}
+        plans = {agent.name: self._agent(agent) for agent in assembly.agents()}
         strategies = {
             name: StrategyPlan(
                 name=name,
                 strategy=made,
                 agents=tuple(users),
                 updates=_updates(made),
-                own=next((user for user in users if agents[user].config is not None), None),
+                own=next((user for user in users if plans[user].config is not None), None),
             )
             for name, (made, users) in self._strategies.items()
         }
@@ -115,7 +116,7 @@ class Builder:
             graph=graph,
             starts={n.spec.name: n.spec for n in graph.of_kind("start") if isinstance(n.spec, StartSpec)},
             finishes={n.spec.name: n.spec for n in graph.of_kind("finish") if isinstance(n.spec, FinishSpec)},
-            agents=agents,
+            agents=plans,
             routers={
                 n.spec.name: self._router(n.spec, n.routes)
                 for n in graph.of_kind("router")
@@ -127,12 +128,12 @@ class Builder:
             limits=None if spec.limits == Limits.plain() else spec.limits,
             history_reach=reach,
             history_limit=spec.defaults.history.limit,
-            window=self._window([reach, *(agent.reach for agent in agents.values())]),
+            window=self._window([reach, *(agent.reach for agent in plans.values())]),
             container=self._container,
             cost_of=cost_of,
             updating=tuple(one.name for one in strategies.values() if one.updates),
-            sharing=tuple(one.name for one in agents.values() if one.shares_thread),
-            counting=tuple(one.name for one in agents.values() if one.config is not None),
+            sharing=tuple(one.name for one in plans.values() if one.shares_thread),
+            counting=tuple(one.name for one in plans.values() if one.config is not None),
             offline=tuple(self._notes),
         )
         return Built(plan=plan, handles=self._handles, decisions=self._decisions)
@@ -175,7 +176,7 @@ class Builder:
                 messages=reach.messages,
                 summaries=summaries if reach.summaries is None else reach.summaries,
             ),
-            counter=cache(lambda: counter_for(model.name)),
+            counter=cache(lambda: tokens.counter_for(model.name)),
             variables=variables,
             config=config,
             shares_thread=spec.shares_thread,
@@ -196,7 +197,7 @@ class Builder:
         self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None
     ) -> strategies.WindowStrategy:
         """The strategy of a memoryConfig, one object per agent."""
-        model = None if writer is None else MeteredMemoryModel(spec.name, writer, purpose="compaction")
+        model = None if writer is None else agents.MeteredMemoryModel(spec.name, writer, purpose="compaction")
         own = writer is not None and getattr(config, "summary_model", None)
         strategy = strategies.strategy_for(
             config, model, summary_window=writer.window if writer is not None and own else None
@@ -340,7 +341,7 @@ class Builder:
             strict=compaction.strict,
             model=handle,
             settings=CallSettings(temperature=model.temperature, max_tokens=most, thinking=model.thinking),
-            counter=cache(lambda: counter_for(model.name)),
+            counter=cache(lambda: tokens.counter_for(model.name)),
         )
 
     def _memory_model(self, name: str, target: Any) -> MemoryModel:
@@ -355,7 +356,7 @@ class Builder:
         if spec is None:
             spec = next(found for agent in assembly.agents() if (found := assembly.model_of(agent)) is not None)
         handle = self._handle(Caller(kind="strategy", name=name, target=target), spec)
-        made = self._memory_models[name, target] = MeteredMemoryModel(name, handle)
+        made = self._memory_models[name, target] = agents.MeteredMemoryModel(name, handle)
         return made
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AgbossError, DeclarationError
 from agboss.flow import Graph, Node
 from agboss.models import has_price
+from agboss_memory.nearest import close_names
 from agboss_memory.tool_results import FETCH_TOOL_RESULT
 
 ModelOf = Callable[[AgentSpec], ModelSpec | None]
@@ -73,7 +73,7 @@ def _check_prompt(agent: AgentSpec, variables: Mapping[str, str]) -> list[Agboss
     found: list[AgbossError] = []
     names: list[str] = PLACEHOLDER.findall(agent.prompt)
     for name in dict.fromkeys(names):
-        near = difflib.get_close_matches(name, variables, n=1)
+        near = close_names(name, variables)
         if near and name not in variables:
             text = f"agent {agent.name!r}: prompt has {{{name}}}, and prompt_variables has no {name!r}"
             hint = f"did you mean {{{near[0]}}}? Else add {name!r} to prompt_variables"

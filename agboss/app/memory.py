@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agboss.agents import AgentPlan
@@ -25,6 +25,7 @@ from agboss_memory.messages import Block, Message, Summary
 from agboss_memory.records import replace
 from agboss_memory.replay import WhatIf, what_if
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
+from agboss_memory.tokens import count_async, load_counter
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -219,7 +220,7 @@ class AppMemory:
             made = [await compact_block(live, runtime.windows, plan, block) for block in blocks]
             written.extend(summary for summary, _ in made)
         turns = sum(summary.last - summary.first + 1 for summary in written)
-        return CompressReport(compressed_messages=turns, summaries=tuple(written))
+        return CompressReport(compressed_messages=turns, summaries=await _counted(runtime, written))
 
     async def undo(
         self, thread: str, agent: str | None = None, *, summary: int | None = None, owner: str | None = None
@@ -271,7 +272,8 @@ class AppMemory:
         runtime = await self._lifecycle.runtime()
         state = await self._state(runtime, thread, owner)
         whose = _whose(self._reader(runtime, agent))
-        return await runtime.store.summaries(state.key, whose, all_states, before=before, limit=limit)
+        found = await runtime.store.summaries(state.key, whose, all_states, before=before, limit=limit)
+        return await _counted(runtime, found)
 
     async def message(
         self, thread: str, number: int, agent: str | None = None, *, owner: str | None = None
@@ -386,6 +388,18 @@ def _together(one: CompressReport, other: CompressReport) -> CompressReport:
         compressed_results=one.compressed_results + other.compressed_results,
         usage=(*one.usage, *other.usage),
     )
+
+
+async def _counted(runtime: Runtime, summaries: Sequence[Summary]) -> tuple[Summary, ...]:
+    """The summaries with their tokens: turn memory counts one when somebody first asks, see ``Summary.tokens``."""
+    plan = runtime.plan.compaction
+    texts = [one.text for one in summaries if one.tokens is None]
+    if plan is None or not texts:
+        return tuple(summaries)
+    counter = plan.counter()
+    await load_counter(counter)
+    counts = iter(await count_async(counter, texts))
+    return tuple(one if one.tokens is not None else replace(one, tokens=next(counts)) for one in summaries)
 
 
 def _whose(agent: AgentPlan | None) -> str:

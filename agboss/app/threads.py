@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_jsonable_python
 
+import agboss.app as parts  # what goes on with paused turns, and copies of threads, are loaded when they are used
+import agboss_memory.stores as stores
 from agboss.app.request import check_id
-from agboss.app.resuming import open_pauses_of
 from agboss.components.metadata import is_count
 from agboss.errors import InvalidInputError
 from agboss.pauses import Pause, PauseAnswer, questions
@@ -19,7 +20,6 @@ from agboss.units import new_id
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import Message, Summary, Tern
 from agboss_memory.records import Record, replace
-from agboss_memory.stores import dump_thread, load_thread
 from agboss_memory.stores.contract import Append, Finding, TernPage, ThreadCopy, ThreadInfo, ThreadRef, WindowSpec
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class ThreadExport(Record, kw_only=True):
 
     def lines(self) -> Iterator[str]:
         """The export as JSON Lines, each with its line end: lossless, for ``import_``."""
-        return dump_thread(self.copy)
+        return stores.dump_thread(self.copy)
 
 
 def _check_count(name: str, value: Any, *, least: int) -> None:
@@ -200,7 +200,7 @@ class AppThreads:
             CopyError: A line or the whole cannot be taken in, or the thread or one of its idempotency keys is there.
             InvalidInputError: It belongs to another workflow, or an id is not acceptable.
         """
-        copy = load_thread(lines)
+        copy = stores.load_thread(lines)
         name = self._lifecycle.assembly.spec.name
         if copy.workflow != name:
             raise InvalidInputError(
@@ -244,7 +244,7 @@ class AppThreads:
         """
         runtime = await self._lifecycle.runtime()
         state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
-        return await open_pauses_of(runtime, state.key, thread)
+        return await parts.open_pauses_of(runtime, state.key, thread)
 
     async def decisions(self, thread: str, tern: int, *, owner: str | None = None) -> tuple[PauseAnswer, ...]:
         """What a Tern was asked about, in that order, and what was decided; kept as long as the thread.

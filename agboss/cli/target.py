@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
@@ -16,6 +15,7 @@ from agboss.components.metadata import component_of
 from agboss.components.tool import ToolSpec
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AgbossError
+from agboss_memory.nearest import close_names
 
 APP_VARIABLE = "AGBOSS_APP"
 FORM = "write module:Class, for example --app desk:CompactingDesk"
@@ -120,6 +120,6 @@ def _broken(name: str, error: BaseException) -> CommandError:
 def _no_attribute(holder: Any, name: str, reference: str) -> CommandError:
     inside = cast("dict[str, Any]", vars(holder))
     names = [key for key, value in inside.items() if isinstance(component_of(value), WorkflowSpec | AgentSpec)]
-    near = difflib.get_close_matches(name, names, n=1)
+    near = close_names(name, names)
     hint = f"did you mean {near[0]!r}?" if near else f"it holds: {', '.join(names)}" if names else FORM
     return CommandError("cli.no-class", f"{reference!r}: {holder.__name__!r} has no {name!r}", hint, app=reference)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import sys
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 from agboss.components.keys import InjectableSpec
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
+from agboss_memory.nearest import close_names
 from agboss_memory.records import Record, replace
 
 ATTRIBUTE = "__agboss__"
@@ -119,6 +119,6 @@ def settings_error(owner: str, error: ValidationError) -> DeclarationError:
 
 def _unknown_kind(where: str, context: Mapping[str, Any]) -> str:
     kind, known = str(context.get("tag")), re.findall(r"\w+", str(context.get("expected_tags")))
-    near = difflib.get_close_matches(kind, known, n=1)
+    near = close_names(kind, known)
     hint = f"did you mean {near[0]!r}?" if near else "known kinds: " + ", ".join(known)
     return f"{where}{'.' if where else ''}kind: {kind!r} is no kind; {hint}"

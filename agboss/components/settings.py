@@ -1,14 +1,13 @@
 """Settings models: what a decorator's arguments are made of. All frozen; unknown keys are refused with the nearest name."""
 
-from __future__ import annotations
-
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from agboss_memory.nearest import close_names
 
 Thinking: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
 FILE_KINDS = ("image", "document", "audio", "video")
@@ -39,7 +38,7 @@ class Settings(BaseModel):
         if isinstance(data, Mapping):
             for key in cast("Mapping[object, object]", data):
                 if key not in cls.model_fields:
-                    near = difflib.get_close_matches(str(key), cls.model_fields, n=1)
+                    near = close_names(str(key), cls.model_fields)
                     known = ", ".join(cls.model_fields)
                     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {known}"
                     raise ValueError(f"{cls.__name__} has no key {key!r}; {hint}")
@@ -114,7 +113,7 @@ def model_id_problem(spec: ModelSpec, extra_providers: Collection[str] = ()) -> 
     elif not colon:
         problem = "names no provider"
     elif head not in known:
-        near = difflib.get_close_matches(head, known, n=1)
+        near = close_names(head, known)
         right = f"did you mean {near[0]!r}?" if near else "known providers: " + ", ".join(known)
         problem = f"names the unknown provider {head!r}"
     elif not tail.strip() or tail != tail.strip():
@@ -390,7 +389,7 @@ class WorkflowSettings(Settings):
     prompt_variables: Mapping[str, str] | None = None
 
     @classmethod
-    def builder(cls) -> SettingsBuilder:
+    def builder(cls) -> "SettingsBuilder":
         """A builder with one method per field."""
         return SettingsBuilder()
 

@@ -19,7 +19,7 @@ from agboss.errors import DeclarationError
 from agboss_memory.records import Record
 
 F = TypeVar("F", bound=Callable[..., Any])
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"
 ReportCost = Callable[[Decimal, str], None]
 
 
@@ -160,7 +160,7 @@ def tool_spec(
         )
     label = describe(target)
     chosen = name or (kebab(label).replace("-", "_") if isinstance(target, type) else label)
-    if not _TOOL_NAME.fullmatch(chosen):
+    if not re.fullmatch(_TOOL_NAME, chosen):
         raise DeclarationError(
             "declaration.bad-name",
             f"@tool {label}: the name {chosen!r} is not allowed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from agboss.components.injection import Provider, injectable_spec
 from agboss.components.keys import Dependency, InjectionToken, Key, Scope, key_name
 from agboss.errors import AgbossError, DeclarationError
 from agboss_memory.contract import MemoryModel
+from agboss_memory.nearest import close_names
 from agboss_memory.records import Record
 
 FRAMEWORK_KEYS: tuple[type[Any], ...] = (MemoryModel,)
@@ -105,7 +105,7 @@ class Checker:
     def _missing(self, path: tuple[str, ...], key: Key) -> None:
         name = key_name(key)
         known = [key_name(other) for other in self.providers]
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        near = close_names(name, known, most=3, likeness=0.5)
         tree = "\n".join("  " * depth + ("└ " if depth else "") + item for depth, item in enumerate(path))
         hint = f"add provide({name}, ...) to providers"
         if near:

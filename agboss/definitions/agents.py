@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from agboss.components.agent import agent
 from agboss.components.tool import ToolRef, tool_spec
 from agboss.definitions.definition import AgentDefinition, DefinedTool
 from agboss.errors import InvalidInputError
+from agboss_memory.nearest import close_names
 from agboss_memory.tool_results import FETCH_TOOL_RESULT
 
 
@@ -73,7 +73,7 @@ def _used(given: Any, item: DefinedTool) -> Any:
 
 
 def _unknown_tools(name: str, missing: Sequence[str], known: Sequence[str]) -> InvalidInputError:
-    nearest = [(tool, difflib.get_close_matches(tool, known, n=1)) for tool in missing]
+    nearest = [(tool, close_names(tool, known)) for tool in missing]
     meant = [f"for {tool!r} did you mean {near[0]!r}?" for tool, near in nearest if near]
     return InvalidInputError(
         "definition.unknown-tool",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from threading import Lock
 from agboss.definitions.definition import LONGEST_NAME, NAME, AgentDefinition, parse_definition
 from agboss.errors import AgbossError, InvalidInputError
 from agboss.units import new_id
+from agboss_memory.nearest import close_names
 from agboss_memory.records import Record
 
 SUFFIX = ".json"
@@ -207,7 +207,7 @@ class DefinitionFolder:
 
 def unknown_agent(name: str, known: Sequence[str]) -> InvalidInputError:
     """No agent of that name, and which one may be meant."""
-    near = difflib.get_close_matches(name, known, n=1)
+    near = close_names(name, known)
     possible = [item for item in known if NAME.fullmatch(item) and len(item) <= LONGEST_NAME]
     hint = f"did you mean {near[0]!r}?" if near else "the agents are: " + (", ".join(possible) or "none")
     return InvalidInputError("definition.unknown", f"there is no agent {name!r:.80}", hint, agent=name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+import agboss.routers as routers
 from agboss.errors import RouterError
 from agboss.flow.graph import Node
 from agboss.plan import RouterPlan
-from agboss.routers import RouteRequest, RouteResult, decide
 from agboss.run import LiveTern
 from agboss_memory import render
 from agboss_memory.contract import MemoryContext
@@ -27,7 +27,7 @@ class Choice(Record, kw_only=True):
     """The next node, and the decision."""
 
     node: Node
-    route: RouteResult
+    route: routers.RouteResult
 
 
 async def choose(request: ChooseRequest) -> Choice:
@@ -47,13 +47,13 @@ async def choose(request: ChooseRequest) -> Choice:
     return Choice(node=live.plan.graph.nodes[result.next], route=result)
 
 
-async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
+async def _ask(live: LiveTern, plan: RouterPlan) -> routers.RouteResult:
     name = plan.spec.name
     visit = live.visits.get(name, 0) + 1
     live.visits[name] = visit
     again = visit > 1 and bool(live.answers)
     if plan.local and plan.finish is not None and again:
-        return RouteResult(next=plan.finish, source="rule")
+        return routers.RouteResult(next=plan.finish, source="rule")
     if visit > plan.spec.max_visits:
         raise RouterError(
             "router.max-visits",
@@ -63,7 +63,7 @@ async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
     if plan.calls_model and len(plan.options) > 1:
         live.meter.check_model(name)
     answered = live.answers[-1][1] if live.answers else ""
-    route = RouteRequest(
+    route = routers.RouteRequest(
         router=name,
         task=live.task,
         options=plan.options,
@@ -79,8 +79,8 @@ async def _ask(live: LiveTern, plan: RouterPlan) -> RouteResult:
     step = f"{name}.{visit}.route"
     done = live.journal.finished(step)
     if done is not None:
-        return msgspec.convert(done, RouteResult)
-    result = await decide(plan.router, route, plan.settings, name_of=live.plan.graph.names.__getitem__)
+        return msgspec.convert(done, routers.RouteResult)
+    result = await routers.decide(plan.router, route, plan.settings, name_of=live.plan.graph.names.__getitem__)
     if plan.calls_model and result.usage:
         await live.journal.keep(step, "route", msgspec.to_builtins(result))
     return result

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import attrgetter
 
 import agboss.events as events
+import agboss_memory.compaction as compaction
 from agboss.conversing import RunningConversation, outermost
 from agboss.errors import AgbossError, CompactionError
 from agboss.models.chat import LENGTH, ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
 from agboss.windows import Windows
-from agboss_memory.compaction import PER_TERN, PROMPT_HASH, SummaryTask, after_failure, summarise
 from agboss_memory.contract import Budget, MemoryTurn, utc_now
 from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
 from agboss_memory.records import Record, replace
@@ -29,6 +31,8 @@ logger = logging.getLogger("agboss")
 
 UPDATE_TRIES = 4
 """The first call of ``update_memory``, then one at each of the thread's next three Terns."""
+
+_NUMBER = attrgetter("number")
 
 
 class MemoryRequest(Record, kw_only=True):
@@ -66,7 +70,7 @@ async def update_memory(request: MemoryRequest) -> MemoryReport:
     plan = live.plan.compaction
     written: list[tuple[Summary, int]] = []
     error: CompactionError | None = None
-    for block in request.due[:PER_TERN]:
+    for block in request.due[: compaction.PER_TERN] if request.due else ():
         if plan is None or live.meter.memory_calls == 0:
             break  # what is left over is due at the next Tern
         try:
@@ -165,7 +169,7 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
         tokens=tokens,
         model=plan.model.spec.model,
         usd=total(tuple(item.record.usd for item in made)),
-        prompt_hash=PROMPT_HASH,
+        prompt_hash=compaction.PROMPT_HASH,
         created_at=utc_now(),
     )
     with live.meter.taken() as usage:
@@ -187,14 +191,15 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     return summary, active
 
 
-async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tuple[str, int]:
+async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tuple[str, int | None]:
     before = next((item.first for item in live.window.blocks if item.last == block.first - 1), block.first - plan.every)
     after = max(0, before - 1)
     page = TernPage(after=after, before=block.last + 1, limit=block.last - after)
-    terns = [tern for tern in await live.store.terns(live.key, page) if tern.status.finished]
-    task = SummaryTask(
-        terns=[tern for tern in terns if tern.number >= block.first],
-        before=[tern for tern in terns if tern.number < block.first],
+    terns = await live.store.terns(live.key, page)
+    begin = bisect_left(terns, block.first, key=_NUMBER)
+    task = compaction.SummaryTask(
+        terns=[tern for tern in terns[begin:] if tern.status.finished],
+        before=[tern for tern in terns[:begin] if tern.status.finished],
         max_tokens=plan.max_tokens,
         window=plan.model.window,
     )
@@ -216,13 +221,13 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
             raise CompactionError("compaction.not-text", "the summariser answered with tool calls", "use another model")
         return reply.text, reply.finish_reason != LENGTH
 
-    return await summarise(task, ask, plan.counter())
+    return await compaction.summarise(task, ask, plan.counter())
 
 
 async def _failed(live: LiveTern, windows: Windows, block: Block, error: Exception) -> CompactionError:
     """Record the failed try; gives the error to raise."""
     cause = one_line(error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}")
-    after = after_failure(block, cause)
+    after = compaction.after_failure(block, cause)
     fate = "skipped" if after.state == "skipped" else "tried again after the next turn"
     live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
     with live.meter.taken() as usage:

@@ -12,7 +12,7 @@ from agboss_memory.errors import CompactionError
 from agboss_memory.messages import Tern
 from agboss_memory.records import Record, replace
 from agboss_memory.render import span, turn_text
-from agboss_memory.tokens import count_async, load_counter
+from agboss_memory.tokens import count_async, is_loaded, load_counter, most_tokens
 
 INSTRUCTIONS = """\
 You write one summary of earlier turns of a conversation, for a reader who will not see those turns.
@@ -62,24 +62,30 @@ Gives its text, and whether the text is whole (False: the model was stopped at i
 """
 
 
-async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple[str, int]:
+async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple[str, int | None]:
     """The summary's text and its tokens.
+
+    They are None where a vocabulary would have to be loaded only for them: the bytes of the text prove that it is short
+    enough.
 
     Raises:
         CompactionError: ``compaction.empty`` for an empty answer, ``compaction.too-long`` when it is above
             ``max_tokens`` or cut off twice. What ``ask`` raises passes through.
     """
-    await load_counter(counter)
     system = INSTRUCTIONS.format(max_tokens=task.max_tokens)
-    prompt = await asyncio.to_thread(fitted_prompt, task, counter, (system,))
-    text, whole = await ask(system, [("user", prompt)])
-    tokens = await _accept(task, text, counter)
+    prompt = await _fitted(task, counter, (system,))
+    text, whole = _accepted(task, *await ask(system, [("user", prompt)]))
+    if whole and most_tokens(text) <= task.max_tokens and not is_loaded(counter):
+        return text.strip(), None
+    await load_counter(counter)
+    tokens = (await count_async(counter, [text]))[0]
     if tokens > task.max_tokens or not whole:
         again = SHORTER.format(tokens=tokens, max_tokens=task.max_tokens)
         first = await asyncio.to_thread(counter.truncate, text, _reply_room(task))
-        prompt = await asyncio.to_thread(fitted_prompt, task, counter, (system, first, again))
-        text, whole = await ask(system, [("user", prompt), ("assistant", first), ("user", again)])
-        tokens = await _accept(task, text, counter)
+        prompt = await _fitted(task, counter, (system, first, again))
+        dialogue = [("user", prompt), ("assistant", first), ("user", again)]
+        text, whole = _accepted(task, *await ask(system, dialogue))
+        tokens = (await count_async(counter, [text]))[0]
     if tokens > task.max_tokens or not whole:
         found = f"has {tokens} tokens, more than max_tokens={task.max_tokens}," if whole else "was cut off by the model"
         raise CompactionError(
@@ -91,7 +97,8 @@ async def summarise(task: SummaryTask, ask: Ask, counter: TokenCounter) -> tuple
     return text.strip(), tokens
 
 
-async def _accept(task: SummaryTask, text: str, counter: TokenCounter) -> int:
+def _accepted(task: SummaryTask, text: str, whole: bool) -> tuple[str, bool]:
+    """The answer. Raises CompactionError when it is no summary at all."""
     if not text.strip():
         raise CompactionError(
             "compaction.empty",
@@ -104,7 +111,17 @@ async def _accept(task: SummaryTask, text: str, counter: TokenCounter) -> int:
             f"the summariser answered with an error text or a refusal for {_range(task)}: {text.strip()[:80]!r}",
             "the turns stay raw; see the model",
         )
-    return (await count_async(counter, [text]))[0]
+    return text, whole
+
+
+async def _fitted(task: SummaryTask, counter: TokenCounter, fixed: Sequence[str]) -> str:
+    """``fitted_prompt`` off the event loop; where the bytes prove that all of it fits, nothing is loaded or counted."""
+    prompt = prompt_of(task)
+    most = sum(map(most_tokens, fixed)) + most_tokens(prompt)
+    if most + _overhead(fixed) <= _window(task) - _reply_room(task):
+        return prompt
+    await load_counter(counter)
+    return await asyncio.to_thread(fitted_prompt, task, counter, fixed)
 
 
 def prompt_of(task: SummaryTask) -> str:
@@ -121,7 +138,7 @@ def fitted_prompt(task: SummaryTask, counter: TokenCounter, fixed: Sequence[str]
     First the context goes, then the longest texts are cut with a visible mark, at last the whole. The log is not
     touched.
     """
-    used = sum(counter.count(list(fixed))) + PER_MESSAGE * (len(fixed) + 1)
+    used = sum(counter.count(list(fixed))) + _overhead(fixed)
     room = max(_window(task) - _reply_room(task) - used, 1)
     prompt = prompt_of(task)
     if counter.count([prompt])[0] <= room:
@@ -132,6 +149,10 @@ def fitted_prompt(task: SummaryTask, counter: TokenCounter, fixed: Sequence[str]
         share = share // 2
         task = replace(task, terns=[_cut(tern, share, counter) for tern in task.terns])
     return _cut_text(prompt, room, counter)
+
+
+def _overhead(fixed: Sequence[str]) -> int:
+    return PER_MESSAGE * (len(fixed) + 1)
 
 
 def _window(task: SummaryTask) -> int:

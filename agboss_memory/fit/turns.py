@@ -6,13 +6,14 @@ still does not fit is cut with a visible mark, the largest tool results first, t
 
 from __future__ import annotations
 
+import agboss_memory.fit as stage  # what cuts is loaded when something has to be cut
 from agboss_memory.contract import Budget, LeftOut, MemoryView, TokenCounter
 from agboss_memory.errors import StrategyError
 from agboss_memory.fit.estimate import PER_MESSAGE, cut_to, sizes
-from agboss_memory.fit.window import WindowFit, cut_messages, fit_window, no_room
 from agboss_memory.messages import Message
 from agboss_memory.records import Record, replace
 from agboss_memory.render import user_message, user_text
+from agboss_memory.tokens import most_tokens
 
 REASON = "over_window"
 
@@ -73,8 +74,8 @@ def roomy(budget: Budget, fixed: tuple[str, ...], text: str, added: tuple[Messag
     """``surely_fits`` for a request whose user message has this text."""
     if budget.window is None or budget.counter is None:
         return True
-    most = sum(map(_most_tokens, fixed)) + _most_tokens(text)
-    most += sum(map(_most_tokens, _loop_texts(added))) if added else 0
+    most = sum(map(most_tokens, fixed)) + most_tokens(text)
+    most += sum(map(most_tokens, _loop_texts(added))) if added else 0
     return most + (1 + len(added)) * PER_MESSAGE + budget.reply_reserve <= budget.calibrated(budget.window)
 
 
@@ -111,7 +112,9 @@ def _fit_exact(request: FitRequest, messages: tuple[Message, ...]) -> Fitted:
         task = user_message(MemoryView(recalled=request.view.recalled), request.task, request.results)
         messages += tuple(replace(message, tern=request.tern) for message in (task, *request.added))
     view = replace(request.view, messages=messages)
-    fitted = fit_window(WindowFit(agent=request.agent, view=view, fixed=request.fixed, budget=request.budget))
+    fitted = stage.fit_window(
+        stage.WindowFit(agent=request.agent, view=view, fixed=request.fixed, budget=request.budget)
+    )
     return Fitted(view=fitted, task=request.task, added=request.added)
 
 
@@ -122,15 +125,15 @@ def _shrink(request: FitRequest, counter: TokenCounter, room: int) -> Fitted:
         view = _drop(view, over, counter)
     if over <= 0:
         return Fitted(view=view, task=request.task, added=request.added)
-    added = cut_messages(request.added, over, counter, roles=("tool",))
+    added = stage.cut_messages(request.added, over, counter, roles=("tool",))
     task = _cut_task(replace(request, view=view, added=added), counter, room)
     made = replace(request, view=view, task=task, added=added)
     over = _over(made, counter, room)
     if over > 0:
-        made = replace(made, added=cut_messages(added, over, counter))
+        made = replace(made, added=stage.cut_messages(added, over, counter))
         over = _over(made, counter, room)
     if over > 0:
-        raise no_room(request.agent, room, over)
+        raise stage.no_room(request.agent, room, over)
     return Fitted(view=made.view, task=made.task, added=made.added)
 
 
@@ -178,8 +181,3 @@ def _count_view(request: FitRequest, view: MemoryView, counter: TokenCounter) ->
 
 def _loop_texts(added: tuple[Message, ...]) -> list[str]:
     return [text for message in added for text in (message.content, *(c.arguments for c in message.tool_calls))]
-
-
-def _most_tokens(text: str) -> int:
-    """An upper bound of a text's tokens: no byte-level encoding makes more than one token of a byte."""
-    return len(text) if text.isascii() else 4 * len(text)

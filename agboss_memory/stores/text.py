@@ -10,7 +10,7 @@ import re
 
 ESCAPE = "\x10"
 
-_UNSAFE = re.compile("[\x00\x10\ud800-\udfff]")
+_UNSAFE = "[\x00\x10\ud800-\udfff]"  # compiled when the first text needs it: that takes as long as many texts
 _ESCAPED = re.compile("\x10([0-9a-f]{4})")
 
 
@@ -27,9 +27,9 @@ def encode_text(text: str) -> str:
     if text.isascii():
         if "\x00" not in text and ESCAPE not in text:
             return text
-    elif _UNSAFE.search(text) is None:
+    elif re.search(_UNSAFE, text) is None:
         return text
-    return _UNSAFE.sub(_escape, text)
+    return re.sub(_UNSAFE, _escape, text)
 
 
 def decode_text(stored: str) -> str:

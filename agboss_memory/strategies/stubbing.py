@@ -11,13 +11,10 @@ from agboss_memory.messages import Message
 from agboss_memory.records import replace
 from agboss_memory.strategies.reading import Loaded, Reader
 from agboss_memory.strategies.selection import mapped, share
-from agboss_memory.tool_results import evicted_stub, model_stub, rule_stub
+from agboss_memory.tool_results import KEPT_RESULTS, evicted_stub, model_stub, rule_stub
 
 if TYPE_CHECKING:
     from agboss_memory.config import SummarizingWindowConfig, ToolResultEviction
-
-KEPT_RESULTS = 3
-"""The newest results of the live window that always stay full, read or unread."""
 
 
 async def compress_results(

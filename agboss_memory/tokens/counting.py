@@ -13,14 +13,14 @@ from agboss_memory.tokens.vocabulary import Vocabulary, is_known, vocabulary_of
 OFFLOAD_CHARACTERS = 20_000
 """Texts that are longer together are counted off the event loop by ``count_async``."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = "[\ud800-\udfff]"  # a pattern that is compiled when it is needed
 _LOOKAHEAD = 16  # characters; a longer prefix now and then needs fewer tokens, but only close by
 _HEURISTIC = HeuristicCounter()
 
 
 def _valid(text: str) -> str:
     """The text with lone surrogates replaced, character for character."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else re.sub(_SURROGATE, "\ufffd", text)
 
 
 class TiktokenCounter:
@@ -35,9 +35,14 @@ class TiktokenCounter:
     def __init__(self, encoding: str = "o200k_base") -> None:
         self.encoding = encoding
 
+    @property
+    def loaded(self) -> bool:
+        """Whether a count has nothing to load."""
+        return is_known(self.encoding)
+
     async def load(self) -> None:
         """Load the vocabulary off the event loop; else the first count does it, in up to a second."""
-        if not is_known(self.encoding):
+        if not self.loaded:
             await asyncio.to_thread(self._vocabulary)
 
     @property
@@ -82,6 +87,11 @@ class TiktokenCounter:
 
     def _vocabulary(self) -> Vocabulary | None:
         return vocabulary_of(self.encoding)
+
+
+def is_loaded(counter: TokenCounter) -> bool:
+    """Whether a count costs no more than counting: nothing has to be loaded for it."""
+    return not isinstance(counter, TiktokenCounter) or counter.loaded
 
 
 async def load_counter(counter: TokenCounter) -> None:

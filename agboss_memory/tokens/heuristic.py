@@ -1,4 +1,4 @@
-"""A guess at token counts that needs no vocabulary."""
+"""A guess at token counts, and a bound of them, that need no vocabulary."""
 
 from __future__ import annotations
 
@@ -49,3 +49,8 @@ class HeuristicCounter:
             else:
                 high = middle
         return text[:low]
+
+
+def most_tokens(text: str) -> int:
+    """An upper bound of a text's tokens that needs no vocabulary: no byte-level encoding makes more of a byte than one."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from agboss_memory.later import later
 
 if TYPE_CHECKING:
-    from agboss_memory.tool_results.caps import MAX_RESULT_CHARS, capped
+    from agboss_memory.tool_results.caps import KEPT_RESULTS, MAX_RESULT_CHARS, capped
     from agboss_memory.tool_results.fetch import FETCH_TOOL_RESULT, fetch_tool_result, holds_stub
     from agboss_memory.tool_results.stubs import evicted_stub, model_stub, rule_stub
 else:
@@ -13,6 +13,7 @@ else:
         __name__,
         {
             "agboss_memory.tool_results.caps": (
+                "KEPT_RESULTS",
                 "MAX_RESULT_CHARS",
                 "capped",
             ),
@@ -31,6 +32,7 @@ else:
 
 __all__ = [
     "FETCH_TOOL_RESULT",
+    "KEPT_RESULTS",
     "MAX_RESULT_CHARS",
     "capped",
     "evicted_stub",

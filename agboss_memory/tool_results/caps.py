@@ -1,9 +1,12 @@
-"""What of a tool's output is stored at all. The rest is lost, and the stored text says so."""
+"""What of a tool's output is stored at all, the rest is lost and the stored text says so; and what is never shortened."""
 
 from __future__ import annotations
 
 MAX_RESULT_CHARS = 100_000
 """Characters of any tool's output that are stored at most."""
+
+KEPT_RESULTS = 3
+"""The newest results of the live window that always stay full, read or unread."""
 
 
 def capped(text: str, limit: int = 0) -> str:

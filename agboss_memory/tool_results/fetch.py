@@ -11,7 +11,7 @@ from agboss_memory.messages import Message
 FETCH_TOOL_RESULT = "fetch_tool_result"
 """Name under which the function is offered to a model."""
 
-_ID = re.compile(r"m-([1-9][0-9]{0,17})")
+_ID = r"m-([1-9][0-9]{0,17})"
 
 
 async def fetch_tool_result(log: ConversationLog, id: object) -> str:
@@ -26,7 +26,7 @@ async def fetch_tool_result(log: ConversationLog, id: object) -> str:
     """
     if not isinstance(id, str) or not id.strip():
         return "Error: fetch_tool_result needs the message id from a stub, such as m-7."
-    match = _ID.fullmatch(id.strip())
+    match = re.fullmatch(_ID, id.strip())
     if match is None:
         return f"Error: {id.strip()[:80]!r} is no message id; ids look like m-7."
     message = await log.message(int(match[1]))

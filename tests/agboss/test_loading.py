@@ -24,7 +24,27 @@ print([name for name in sys.argv[1:] if name in sys.modules])
 """
 
 
+UNUSED = (
+    "agboss.agents.memory_model",
+    "agboss.app.resuming",
+    "agboss.routers.deciding",
+    "agboss_memory.compaction.writing",
+    "agboss_memory.config",
+    "agboss_memory.fit.window",
+    "agboss_memory.stores.jsonl",
+    "agboss_memory.stores.sqlite",
+    "agboss_memory.strategies.reading",
+    "agboss_memory.tool_results.stubs",
+    "anyio",
+    "difflib",
+    "pydantic_ai",
+    "requests",
+    "sqlite3",
+    "tiktoken",
+    "toktok",
+)
+
+
 def test_a_program_loads_only_what_it_uses() -> None:
-    unused = ("agboss_memory.config", "agboss_memory.stores.sqlite", "tiktoken", "toktok", "requests", "pydantic_ai")
-    told = subprocess.run([sys.executable, "-c", PROGRAM, *unused], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", PROGRAM, *UNUSED], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"

@@ -132,8 +132,8 @@ async def test_a_failure_on_the_way_says_what_stays() -> None:
     server = add_admin(make_server(app))
     async with browser(server) as pages:
         await pages.open("/admin/threads/t")
-        steps.step(9)
         await pages.send(SEND, {"agent": "helper"})
+        steps.step(9)
         await Streamed(server, "GET", WATCH).rest()
         page = await pages.open("/admin/threads/t")
         assert ("Compact failed" in page, "stays: 1 summary." in page, "compaction." in page) == (True, True, True)

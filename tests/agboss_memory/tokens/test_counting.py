@@ -12,7 +12,7 @@ import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agboss_memory.tokens import HeuristicCounter, TiktokenCounter, count_async
+from agboss_memory.tokens import HeuristicCounter, TiktokenCounter, count_async, most_tokens
 
 _TEXTS = st.text(st.one_of(st.sampled_from(" \n\t'a1.漢🚀é\u0301\ud800"), st.characters(exclude_categories=())))
 
@@ -230,3 +230,9 @@ def test_b078_nothing_heavy_is_imported_with_the_package() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@given(_TEXTS)
+def test_no_text_has_more_tokens_than_bytes(text: str) -> None:
+    for counter in (HeuristicCounter(), TiktokenCounter(), TiktokenCounter("cl100k_base")):
+        assert counter.count([text])[0] <= most_tokens(text)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from desks import Helper, answers, desk, talk
@@ -12,7 +15,7 @@ from agboss.testing import MakeApp, MockCompaction, MockLlm
 from agboss_memory import MemoryStore
 from agboss_memory.compaction import SummaryTask, prompt_of, summarise
 from agboss_memory.messages import Tern, TernStatus
-from agboss_memory.tokens import HeuristicCounter
+from agboss_memory.tokens import HeuristicCounter, TiktokenCounter
 
 
 async def test_input_is_the_block_and_the_raw_block_before(
@@ -123,3 +126,98 @@ async def test_without_a_known_window_the_input_is_bounded_all_the_same() -> Non
     model = Window(40_000, "short")
     terns = [Tern(number=1, task="go", answer="A" * 1_500_000)]
     await summarise(SummaryTask(terns=terns), model.ask, HeuristicCounter())
+
+
+class Unloaded(TiktokenCounter):
+    """A counter whose vocabulary was not needed yet; says when it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    @property
+    def loaded(self) -> bool:
+        return self.asked > 0
+
+    async def load(self) -> None:
+        self.asked += 1
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        self.asked += 1
+        return HeuristicCounter().count(texts)
+
+
+async def _summary(counter: TiktokenCounter, reply: str, **task: int) -> tuple[str, int | None]:
+    return await summarise(
+        SummaryTask(terns=[Tern(number=1, task="a", answer="b")], **task), Window(40_000, reply, "short").ask, counter
+    )
+
+
+async def test_what_surely_fits_loads_no_vocabulary() -> None:
+    counter = Unloaded()
+    assert await _summary(counter, "x" * 512) == ("x" * 512, None)
+    assert await _summary(counter, "é" * 256) == ("é" * 256, None)
+    assert counter.asked == 0
+
+
+async def test_what_may_be_too_long_is_counted() -> None:
+    for text, tokens in (("x" * 513, 129), ("é" * 257, 155)):
+        counter = Unloaded()
+        assert await _summary(counter, text) == (text, tokens)
+        assert counter.asked
+
+
+async def test_a_loaded_counter_counts_every_summary() -> None:
+    counter = Unloaded()
+    await counter.load()
+    assert await _summary(counter, "eight by") == ("eight by", 2)
+
+
+async def test_a_window_that_may_be_too_small_is_counted() -> None:
+    counter = Unloaded()
+    assert await _summary(counter, "short", window=400) == ("short", 2)
+    assert counter.asked
+
+
+async def test_a_short_answer_that_was_cut_off_is_asked_for_again() -> None:
+    asked: list[int] = []
+
+    async def ask(_: str, dialogue: Sequence[tuple[str, str]]) -> tuple[str, bool]:
+        asked.append(len(dialogue))
+        return "part", len(dialogue) > 1
+
+    await summarise(SummaryTask(terns=[Tern(number=1, task="a")]), ask, Unloaded())
+    assert asked == [1, 3]
+
+
+PROGRAM = """
+import asyncio, sys
+from agboss import Compaction, ModelReply, TaskStart, AnswerFinish, agent, chain, create_app, workflow
+
+class Model:
+    async def generate(self, request):
+        return ModelReply(text="hi")
+
+@agent(model="ollama:stub", prompt="x")
+class Helper: ...
+
+@workflow(name="w", flow=[chain(TaskStart, Helper, AnswerFinish)], compaction=Compaction(every=2))
+class Flow: ...
+
+async def main():
+    async with create_app(Flow, store=sys.argv[1], models={"ollama:stub": Model()}) as app:
+        for _ in range(4):
+            result = await app.execute("hello", thread="t", create_thread=True)
+        told = [one.tokens for one in result.compaction.summaries]
+        loaded = [name for name in ("toktok", "tiktoken") if name in sys.modules]
+        print(told, loaded, [one.tokens for one in await app.memory.summaries("t")])
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_program_with_short_summaries_loads_no_vocabulary_until_it_asks(kept: bool, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'a.db'}" if kept else "memory://"
+    done = subprocess.run([sys.executable, "-c", PROGRAM, store], capture_output=True, text=True, check=True)
+    assert done.stdout == "[None] [] [1, 1]\n"
