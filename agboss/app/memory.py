@@ -25,7 +25,7 @@ from agboss_memory.messages import Block, Message, Summary
 from agboss_memory.records import replace
 from agboss_memory.replay import WhatIf, what_if
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
-from agboss_memory.tokens import count_async, load_counter
+from agboss_memory.tokens import TiktokenCounter, count_async, load_counter
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -394,9 +394,9 @@ async def _counted(runtime: Runtime, summaries: Sequence[Summary]) -> tuple[Summ
     """The summaries with their tokens: turn memory counts one when somebody first asks, see ``Summary.tokens``."""
     plan = runtime.plan.compaction
     texts = [one.text for one in summaries if one.tokens is None]
-    if plan is None or not texts:
+    if not texts:
         return tuple(summaries)
-    counter = plan.counter()
+    counter = TiktokenCounter() if plan is None else plan.counter()
     await load_counter(counter)
     counts = iter(await count_async(counter, texts))
     return tuple(one if one.tokens is not None else replace(one, tokens=next(counts)) for one in summaries)

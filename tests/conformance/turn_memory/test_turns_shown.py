@@ -25,7 +25,7 @@ from agboss import (
     workflow,
 )
 from agboss.testing import MakeApp, MockCompaction, MockLlm, MockRouter, route_to
-from agboss_memory import MemoryContext, Tern, TurnMemory
+from agboss_memory import MemoryContext, MemoryStore, Tern, TurnMemory
 from agboss_memory.messages import Block
 
 
@@ -222,6 +222,18 @@ async def test_keep_says_how_many_are_read_and_the_store_keeps_all(
         first = (await app.memory.summaries("t"))[0]
         assert (first.first, first.last, first.model, first.state) == (1, 1, MODEL, "active")
         assert first.prompt_hash
-        assert first.tokens > 0
+        assert first.tokens == 2
         assert first.usd == 0
     assert shown_summaries(mock_llm(Helper).requests[-1]) == ["4–4", "5–5"]
+
+
+async def test_a_summary_is_counted_also_where_nothing_is_summarised_any_more(
+    agboss_app: MakeApp, mock_llm: MockLlm, mock_compaction: MockCompaction
+) -> None:
+    mock_llm(Helper).then_return(*answers(2))
+    mock_compaction.then_return("Two words.")
+    store = MemoryStore()
+    async with agboss_app(desk(every=2), store=store) as app:
+        await talk(app, 2)
+    async with agboss_app(desk(every=None), store=store) as app:
+        assert [one.tokens for one in await app.memory.summaries("t")] == [3]

@@ -147,10 +147,9 @@ class Unloaded(TiktokenCounter):
         return HeuristicCounter().count(texts)
 
 
-async def _summary(counter: TiktokenCounter, reply: str, **task: int) -> tuple[str, int | None]:
-    return await summarise(
-        SummaryTask(terns=[Tern(number=1, task="a", answer="b")], **task), Window(40_000, reply, "short").ask, counter
-    )
+async def _summary(counter: TiktokenCounter, reply: str, window: int | None = None) -> tuple[str, int | None]:
+    task = SummaryTask(terns=[Tern(number=1, task="a", answer="b")], window=window)
+    return await summarise(task, Window(40_000, reply, "short").ask, counter)
 
 
 async def test_what_surely_fits_loads_no_vocabulary() -> None:
