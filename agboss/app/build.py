@@ -8,9 +8,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import agboss.agents as agents
-import agboss.routers as routers  # kinds of routers and of memory, and counters, are loaded when they are used
+import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
 import agboss_memory.strategies as strategies
-import agboss_memory.tokens as tokens
 from agboss.agents import AgentPlan, BoundTool, bind_tool
 from agboss.agents.plan import fill
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
@@ -34,6 +33,7 @@ from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
 from agboss_memory.strategies.turns import TurnMemory
+from agboss_memory.tokens import counter_for
 
 if TYPE_CHECKING:
     from agboss_memory.config import AnyMemoryConfig
@@ -176,7 +176,7 @@ class Builder:
                 messages=reach.messages,
                 summaries=summaries if reach.summaries is None else reach.summaries,
             ),
-            counter=cache(lambda: tokens.counter_for(model.name)),
+            counter=cache(lambda: counter_for(model.name)),
             variables=variables,
             config=config,
             shares_thread=spec.shares_thread,
@@ -341,7 +341,7 @@ class Builder:
             strict=compaction.strict,
             model=handle,
             settings=CallSettings(temperature=model.temperature, max_tokens=most, thinking=model.thinking),
-            counter=cache(lambda: tokens.counter_for(model.name)),
+            counter=cache(lambda: counter_for(model.name)),
         )
 
     def _memory_model(self, name: str, target: Any) -> MemoryModel:
