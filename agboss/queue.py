@@ -88,6 +88,6 @@ def _busy(key: Line, wait: float | None) -> ThreadBusyError:
     return ThreadBusyError(
         "run.thread-busy",
         f"{key[0]} {key[-1]!r} is busy with another Tern" + (f" for more than {wait:g} s" if wait else ""),
-        "wait for it, raise queue_timeout, or use thread_policy='enqueue'",
+        "wait for it, raise queue_timeout (thread_policy='enqueue' waits, 'reject' does not), or cancel it",
         **{key[0] or "thread": key[-1]},
     )

@@ -108,12 +108,27 @@ async def _to_answer(
             finished = await _work(runtime, live)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
         interrupt.end()
+        if isinstance(error, asyncio.CancelledError) and not interrupt.reason and not task.cancelling():
+            error = _cancelled_inside(live, error)
         return failed(live, error, stopped=interrupt.reason, timeout=request.timeout)
     else:
         interrupt.end()
         return paused(live, finished.asks) if isinstance(finished, PauseRequired) else answered(finished, live)
     finally:
         runtime.running.pop(live.thread, None)
+
+
+def _cancelled_inside(live: LiveTern, error: asyncio.CancelledError) -> TernFailedError:
+    """Nobody cancelled the Tern: something that one of its nodes waited for was cancelled."""
+    node = live.path[-1] if live.path else live.start
+    failure = TernFailedError(
+        "run.failed",
+        f"turn {live.number} of thread {live.thread!r} failed in {node!r}: what it waited for was cancelled",
+        f"mend what {node!r} calls: it must not raise CancelledError by itself",
+        node=node,
+    )
+    failure.__cause__ = error
+    return failure
 
 
 async def _bound_by_day(runtime: Runtime, live: LiveTern) -> None:

@@ -16,6 +16,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from agboss.components.agent import ToolUse
 from agboss.components.tool import ToolContext, ToolParameter, ToolSpec, tool_spec
 from agboss.models.chat import ToolSchema
+from agboss.units import cancelled_from_outside
 from agboss_memory.contract import ConversationLog
 from agboss_memory.records import Record, replace
 from agboss_memory.tool_results import capped
@@ -109,8 +110,7 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
             result = await _call(tool.target(), keywords)
         text = as_text(result)
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if cancelled_from_outside():
             raise
         return _error(tool, "it cancelled itself"), False  # something that the tool waited for was cancelled
     except (Exception, SystemExit) as error:  # whatever a tool raises is told to the model, never to the caller

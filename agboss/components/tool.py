@@ -15,7 +15,7 @@ from agboss.components.injection import read_injectable
 from agboss.components.keys import Dependency, InjectableSpec, InjectionToken
 from agboss.components.metadata import ComponentSpec, attach_component, caller_locals, component_of, docstring, hints_of
 from agboss.components.naming import describe, kebab
-from agboss.errors import DeclarationError
+from agboss.errors import DeclarationError, InvalidInputError
 from agboss_memory.records import Record
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,10 +44,25 @@ class ToolContext(Record, kw_only=True):
     report: ReportCost | None = None
 
     def report_cost(self, usd: Decimal | float | str, what: str = "") -> None:
-        """Book money that the tool spent. ``usd`` is in US dollars, ``what`` names the service."""
-        if self.report is not None:
-            self.report(Decimal(str(usd)), what)
+        """Book money that the tool spent. ``usd`` is in US dollars, ``what`` names the service.
 
+        Raises:
+            InvalidInputError: ``tool.bad-cost``: it is no number from 0 to ``MOST_USD``; nothing is booked.
+        """
+        try:
+            amount = Decimal(str(usd))
+        except ArithmeticError:
+            amount = Decimal("nan")
+        if not amount.is_finite() or not 0 <= amount <= MOST_USD:
+            raise InvalidInputError(
+                "tool.bad-cost", f"report_cost({usd!r:.80})", f"report US dollars from 0 to {MOST_USD}, as a number"
+            )
+        if self.report is not None:
+            self.report(amount, what)
+
+
+MOST_USD = 1_000_000
+"""US dollars that one call may cost: sums of many still fit a store's columns."""
 
 NeedsApproval: TypeAlias = bool | Callable[[Any, ToolContext], bool | Awaitable[bool]]
 """Whether a person has to approve a call: always, never, or a function of the arguments and the context."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from agboss.components.tool import MOST_USD
 from agboss.errors import CompactionError, LimitExceededError, ModelError
 from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss_memory.messages import UsageRecord
@@ -29,6 +30,9 @@ MEMORY_CALLS = 4
 
 MEMORY_SECONDS = 600.0
 """After so long a model call of memory has failed: a thread waits for its memory, so that it must not wait for ever."""
+
+MOST_TOKENS = 10**12
+"""Tokens that one call may report: sums of many still fit a store's columns."""
 
 CostOf = Callable[["ModelSpec", ModelUsage], "tuple[Decimal | None, UsageSource]"]
 _MICRO = Decimal(1_000_000)
@@ -182,7 +186,20 @@ class Meter:
                 f"model {request.model!r} of {request.caller!r} gave {type(reply).__name__}, not a ModelReply",
                 "return ModelReply(text=...) from generate()",
             )
-        self._book(key, record_of(spec, request, reply.usage, self._cost_of), again=again)
+        usage = reply.usage
+        if not _countable(usage):
+            raise ModelError(
+                "model.bad-reply",
+                f"model {request.model!r} of {request.caller!r} reported {usage!r:.120}",
+                f"report whole numbers of tokens from 0 to {MOST_TOKENS}, and a finite cost of 0 or more",
+            )
+        self._book(key, record_of(spec, request, usage, self._cost_of), again=again)
+        if not isinstance(reply.text, str):  # paid for all the same
+            raise ModelError(
+                "model.bad-reply",
+                f"model {request.model!r} of {request.caller!r} gave a text that is a {type(reply.text).__name__}",
+                "return ModelReply(text='...'); an answer without text has text=''",
+            )
 
     def book_route(self, node: str, records: tuple[UsageRecord, ...]) -> None:
         """Book the calls of a router."""
@@ -277,6 +294,14 @@ class Meter:
         count = self._keys.get(stem, 0) + 1
         self._keys[stem] = count
         return f"{self._prefix}{stem}.{count}"
+
+
+def _countable(usage: ModelUsage) -> bool:
+    counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    usd = usage.usd
+    if set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) > MOST_TOKENS:
+        return False
+    return usd is None or (isinstance(usd, Decimal) and usd.is_finite() and 0 <= usd <= MOST_USD)
 
 
 async def _within_bound(model: ChatModel, request: ModelRequest) -> ModelReply:

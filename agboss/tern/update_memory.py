@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import attrgetter
 
 import agboss.events as events
+import agboss.models.meter as meter
 import agboss_memory.compaction as compaction
 from agboss.conversing import RunningConversation, outermost
 from agboss.errors import AgbossError, CompactionError
 from agboss.models.chat import LENGTH, ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
+from agboss.units import cancelled_from_outside
 from agboss.windows import Windows
 from agboss_memory.contract import Budget, MemoryTurn, utc_now
 from agboss_memory.messages import Block, Message, Summary, Tern, UsageRecord
@@ -97,9 +100,13 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
         return
     turn = await _turn(request, work, plan)
     try:
-        update = await plan.strategy.update_memory(turn)
+        async with asyncio.timeout(meter.MEMORY_SECONDS):
+            update = await plan.strategy.update_memory(turn)
         reported: tuple[UsageRecord, ...] = update.usage
-    except Exception as error:  # a strategy's fault never fails the Tern; it is told and tried again
+    except (Exception, asyncio.CancelledError) as error:
+        # A strategy's fault never fails the Tern, also where something that it waited for was cancelled: told, tried again.
+        if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
+            raise
         attempts = work.attempts + 1
         last = attempts >= UPDATE_TRIES
         fate = "given up" if last else "tried again at the next turn"
@@ -159,7 +166,9 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     begun = len(live.meter.booked)
     try:
         text, tokens = await _summarise(live, plan, block)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
+            raise
         raise await _failed(live, windows, block, error) from error
     made = live.meter.booked[begun:]
     summary = Summary(
@@ -224,7 +233,7 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
     return await compaction.summarise(task, ask, plan.counter())
 
 
-async def _failed(live: LiveTern, windows: Windows, block: Block, error: Exception) -> CompactionError:
+async def _failed(live: LiveTern, windows: Windows, block: Block, error: BaseException) -> CompactionError:
     """Record the failed try; gives the error to raise."""
     cause = one_line(error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}")
     after = compaction.after_failure(block, cause)
