@@ -122,7 +122,7 @@ def refuse_cut(connection: sqlite3.Connection, path: Path, before: Extent) -> Ex
     # A frame of the log is a page and 24 bytes; its header is less than that.
     if pages - there > log_size(path) // (page + 24):
         raise cut_off(path, extent[0], f"of {pages} pages {pages - there} are neither in it nor in its log")
-    if pages > there and extent < before and (fault := _fault(path)):
+    if pages > there and extent[0] < before[0] and (fault := _fault(path)):
         raise cut_off(path, extent[0], fault)
     return extent
 
