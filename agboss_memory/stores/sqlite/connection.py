@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,7 +21,22 @@ from typing import Any, Literal, TypeVar
 from agboss_memory.errors import StoreError
 from agboss_memory.stores.sqlite.faults import store_fault
 from agboss_memory.stores.sqlite.migrations import check_version, migrate
-from agboss_memory.stores.sqlite.places import Opened, Place, drop_logs, make_whole, missing, place_of, replaced
+from agboss_memory.stores.sqlite.places import (
+    LEAST,
+    Extent,
+    Opened,
+    Place,
+    cut_off,
+    drop_logs,
+    log_size,
+    look,
+    make_whole,
+    missing,
+    place_of,
+    refuse_cut,
+    refuse_place,
+    replaced,
+)
 
 T = TypeVar("T")
 Synchronous = Literal["FULL", "NORMAL"]
@@ -107,6 +122,7 @@ class Connection:
         self._jobs: SimpleQueue[_Job | None] | None = None
         self._connection: sqlite3.Connection | None = None
         self._opened = Opened()
+        self._extent: Extent = (0, 0)  # of the file when it was last known to be whole
         self._away = False  # the file was let go because it was no longer at its path
         self.files = 0
         """How often another file was found at the path; counts on the connection's thread."""
@@ -176,15 +192,17 @@ class Connection:
             raise store_fault(error, self.path) from error
 
     def _run(self, begin: str, call: Callable[[sqlite3.Connection], T], since: int | None = None) -> T:
-        self._follow()
+        here, extent = look(self.path)
+        self._follow(here)
         if since not in (None, self.files):
             raise replaced(self.path)
-        return self._transaction(begin, call)
+        if here is not None and extent[0] < LEAST:  # a connection must not look: SQLite would take it for a new file
+            raise cut_off(self.path, extent[0], "not even its first page is left")
+        return self._transaction(begin, call, extent)
 
-    def _follow(self) -> None:
+    def _follow(self, here: Place) -> None:
         """Let go of a file that nobody can find any more, and take the one that is there; none is made."""
         # What is written to such a file would be acknowledged and lost; what is read from it is old.
-        here = place_of(self.path)
         if self._connection is not None and here != self._opened.file:
             self._let_go(here)
         if not self._away:
@@ -213,7 +231,7 @@ class Connection:
         self._disconnect()
         self._away = False
 
-    def _transaction(self, begin: str, call: Callable[[sqlite3.Connection], T]) -> T:
+    def _transaction(self, begin: str, call: Callable[[sqlite3.Connection], T], extent: Extent) -> T:
         connection = self._connection
         if connection is None:
             raise StoreError(
@@ -221,6 +239,8 @@ class Connection:
             )
         connection.execute(begin)
         try:
+            if extent != self._extent:  # once per checkpoint, not per Tern
+                self._extent = refuse_cut(connection, self.path, self._extent)
             result = call(connection)
             connection.execute("COMMIT")
         except BaseException:
@@ -230,15 +250,13 @@ class Connection:
         return result
 
     def _connect(self, mode: Literal["rw", "rwc"]) -> None:
+        refuse_place(self.path)
         if mode == "rwc":
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode={mode}",
-            uri=True,
-            timeout=self._timeout,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        if log_size(self.path):  # the last connection that may write plays the log into the file, whose ever it is
+            with closing(self._reach("ro")) as peeking:
+                check_version(peeking, self.path)
+        connection = self._reach(mode)
         try:
             connection.set_trace_callback(self._trace)
             check_version(connection, self.path)  # before anything is written to a file that may not be ours
@@ -251,6 +269,16 @@ class Connection:
             raise
         self._connection = connection
         self._opened, self._away = Opened.at(self.path), False
+        self._extent = look(self.path)[1]
+
+    def _reach(self, mode: Literal["ro", "rw", "rwc"]) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

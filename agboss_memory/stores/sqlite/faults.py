@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from agboss_memory.errors import StoreCorruptError, StoreError, StoreLockedError
+from agboss_memory.stores.sqlite.places import place_of
 
 _Kind = tuple[type[StoreError], str, str, str]
 
@@ -34,7 +35,7 @@ _KINDS: dict[int, _Kind] = {
         StoreCorruptError,
         "store.corrupt",
         "is not an SQLite database",
-        "Name another file in the store URL; this one was left as it is.",
+        "Name another file in the store URL, or restore this one from a backup; it was left as it is.",
     ),
     sqlite3.SQLITE_FULL: (
         StoreError,
@@ -50,8 +51,9 @@ _KINDS[sqlite3.SQLITE_PROTOCOL] = _KINDS[sqlite3.SQLITE_BUSY]  # a stopped proce
 
 
 def _unwritable(path: Path) -> bool:
-    target = path if path.exists() else path.parent
-    return target.exists() and not os.access(target, os.W_OK)
+    # The log is made in the folder. A missing folder is made in the first one above it that is there.
+    above = [item for item in path.parents if place_of(item)][:1]
+    return not all(os.access(item, os.W_OK) for item in (path, *above) if place_of(item))
 
 
 def _kind_of(error: BaseException, path: Path) -> _Kind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -104,7 +105,7 @@ class SqliteStore:
         self.url = url or f"sqlite:///{path}"
         self._running: dict[int, _Running] = {}  # by thread key; an index in the file would cost every Tern a page
         self._tickets: dict[int, str] = {}  # ticket -> holder
-        self._bell = bell_of(path.resolve())
+        self._bell = bell_of(Path(os.path.realpath(path)))  # a link that leads round is told when it is opened
         self._connection = Connection(path, synchronous=synchronous, timeout=timeout, trace=trace)
         self._files = DiskFiles(path.with_name(f"{path.name}.files"))
 

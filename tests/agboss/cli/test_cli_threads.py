@@ -1,4 +1,5 @@
 import json
+import sqlite3
 from pathlib import Path
 
 from cli_told import DESK, Agboss
@@ -80,6 +81,20 @@ def test_a_store_that_is_none(desk: Agboss, place: Path) -> None:
     told = desk("threads", "list", "--store", "sqlite:///broken.db", "--json")
     assert told.code == 1
     assert told.json["error"]["code"] == "store.corrupt"
+    (place / "folder.db").mkdir()
+    with sqlite3.connect(place / "their.db") as connection:
+        connection.execute("CREATE TABLE threads (name)")
+    connection.close()
+    before = (place / "their.db").read_bytes()
+    for command in (("threads", "list"), ("threads", "check"), ("memory", "show", "x"), ("spend",), ("run", "hello")):
+        for name, code in (("their.db", "store.foreign"), ("folder.db", "store.no-file")):
+            told = desk(*command, "--store", f"sqlite:///{name}", "--json")
+            assert (told.code, told.json["error"]["code"]) == (1, code)
+    assert (place / "their.db").read_bytes() == before
+    assert (
+        desk("threads", "list", "--store", "sqlite:///no/folder/s.db", "--json").json["error"]["code"] == "cli.no-store"
+    )
+    assert {item.name for item in place.iterdir()} == {"broken.db", "folder.db", "their.db"}
     bad = desk("--store", "mysql://x", "run", "hello")
     assert bad.code == 2
     assert "scheme 'mysql' is not known" in bad.err
@@ -110,8 +125,6 @@ def test_a_thread_moves_as_json_lines(desk: Agboss, tmp_path: Path) -> None:
 
 
 def test_a_fault_in_the_store_is_told_with_exit_code_1(desk: Agboss, tmp_path: Path) -> None:
-    import sqlite3
-
     thread = desk("run", "My name is Pavel.").field("thread")
     (file,) = tmp_path.rglob("*.db")
     with sqlite3.connect(file) as connection:

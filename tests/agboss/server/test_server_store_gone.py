@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from desks import Gate, Models, desk, sum_up, yes
 
 from agboss import AgentDefinition, AgentRuntime, create_app
 from agboss.server import make_server
+from agboss_memory.errors import StoreCorruptError
 
 
 def told(response: Any) -> tuple[int, str]:
@@ -45,6 +47,22 @@ async def test_a_moved_store_is_told_by_every_call_and_gone_on_with_when_it_is_b
         assert (await http.get("/readyz")).status_code == 200
         assert (await http.post(f"/threads/{thread}/terns", json={"input": "Again."})).json()["tern"] == 2
     assert count(path) == 2
+
+
+async def test_a_store_that_is_cut_off_is_told_by_every_call(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    served = create_app(desk(every=None), store=f"sqlite:///{path}", models=Models(yes, sum_up))
+    async with served, client(make_server(served)) as http:
+        thread = (await http.post("/threads")).json()["id"]
+        assert (await http.post(f"/threads/{thread}/terns", json={"input": "Hello."})).status_code == 200
+        os.truncate(path, 0)
+        for _ in range(2):
+            assert told(await http.get("/readyz")) == (503, "server.not-ready")
+            asked = await http.post(f"/threads/{thread}/terns", json={"input": "Again."})
+            assert told(asked) == (503, "store.corrupt")
+            assert told(await http.get(f"/threads/{thread}")) == (503, "store.corrupt")
+        with pytest.raises(StoreCorruptError):
+            await served.threads.check()
 
 
 async def test_agents_from_definitions_are_not_ready_either(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ async def test_a_locked_new_file(tmp_path: Path) -> None:
 
 async def test_a_file_in_the_place_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    await _refused(tmp_path / "file" / "log.db", StoreError, "store.failed")
-    await _refused(tmp_path, StoreError, "store.failed")
+    await _refused(tmp_path / "file" / "log.db", StoreError, "store.no-file")
+    await _refused(tmp_path, StoreError, "store.no-file")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

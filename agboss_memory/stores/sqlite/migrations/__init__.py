@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from agboss_memory.errors import StoreVersionError
+from agboss_memory.stores.sqlite.owner import mark, refuse_foreign
 
 _VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"
 
@@ -40,8 +41,15 @@ def applied(connection: sqlite3.Connection) -> set[int]:
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> set[int]:
-    """The migrations that the file has had. Raises StoreVersionError when it is ahead of this release."""
-    done, newest = applied(connection), scripts()[-1][0]
+    """The migrations that the file has had; nothing is written.
+
+    Raises:
+        StoreError: It is the file of another program.
+        StoreVersionError: It is ahead of this release.
+    """
+    newest = scripts()[-1][0]
+    refuse_foreign(connection, path, newest)
+    done = applied(connection)
     version = max(done, default=0)
     if version > newest:
         raise StoreVersionError(
@@ -75,6 +83,7 @@ def migrate(connection: sqlite3.Connection, path: Path, upto: int | None = None)
             if number not in done:
                 for statement in _statements(script.read_text(encoding="utf-8")):
                     connection.execute(statement)
+        mark(connection)
         connection.execute("DELETE FROM schema_version")
         rows = [(number,) for number in sorted(done | numbers)]
         connection.executemany("INSERT INTO schema_version VALUES (?)", rows)
