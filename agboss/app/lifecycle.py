@@ -105,6 +105,7 @@ class Lifecycle:
             runtime = await self._join(loop)
         if models and not self._models_open and self._built is not None:
             self._built.open_models()
+            await self._built.load_counters()
             self._models_open = True
         return runtime
 

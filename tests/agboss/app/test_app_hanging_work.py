@@ -38,7 +38,7 @@ from agboss_memory import (
     SqliteStore,
     Store,
 )
-from agboss_memory.stores.contract import MemoryOutcome, ThreadRef
+from agboss_memory.stores.contract import Admission, Admitted, MemoryOutcome, ThreadRef
 
 KINDS = ("memory", "sqlite")
 
@@ -285,6 +285,37 @@ async def test_closing_with_a_grace_refuses_what_waits_for_another_process(kind:
         with pytest.raises(TernCancelledError):
             await running
         assert (await app.execute("task 3.", thread="t")).tern == 2  # no ticket is left before it
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", ["task 1.", "hang"])
+async def test_a_turn_that_is_admitted_while_the_app_ends_is_stopped_or_answered(
+    kind: str, task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store = store_of(kind, tmp_path)
+    app = create_app(Plain, store=store, models=MODELS)
+    runtime = await app._lifecycle.runtime()  # pyright: ignore[reportPrivateUsage]
+    admit = store.admit
+
+    async def ended_meanwhile(request: Admission) -> Admitted:
+        admitted = await admit(request)
+        runtime.end()
+        return admitted
+
+    monkeypatch.setattr(store, "admit", ended_meanwhile)
+    if task == "hang":
+        with pytest.raises(TernCancelledError):
+            await talk_once(app, task)
+    else:
+        assert (await talk_once(app, task)).status is TernStatus.ANSWERED
+    current = asyncio.current_task()
+    assert current is not None
+    assert current.cancelling() == 0
+    await app.aclose()
+
+
+async def talk_once(app: App, task: str) -> RunResult:
+    return await app.execute(task, thread="t", create_thread=True)
 
 
 @asynccontextmanager
