@@ -52,6 +52,7 @@ async def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> Live
             store=runtime.store,
             windows=runtime.windows,
             held=held,
+            queue=runtime.queue,
             wait=wait,
             claim=claim,
             resumption=resumption,
@@ -69,7 +70,14 @@ async def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> Live
         steps = await runtime.store.steps(admitted.key, admitted.number)
         decided = sum(step.kind == DECISION for step in steps)
     warnings = Warnings(admitted.thread, admitted.number, request.emit)
-    meter = Meter(plan.limits, plan.cost_of, warnings, resumes=admitted.resumes, decided=decided)
+    meter = Meter(
+        plan.limits,
+        plan.cost_of,
+        warnings,
+        resumes=admitted.resumes,
+        decided=decided,
+        memory_timeout=runtime.memory_timeout,
+    )
     live = LiveTern(
         plan=plan,
         store=runtime.store,

@@ -10,7 +10,7 @@ from typing import Any
 from agboss.errors import AgbossError, StoreLockedError
 from agboss.outcome import Outcome, failed, keep_questions, result_of
 from agboss.run import LiveTern, one_line
-from agboss.runtime import Place, Runtime
+from agboss.runtime import Interrupt, Place, Runtime, running_task
 from agboss.tern import MemoryReport, MemoryRequest, Recorded, book_rest, record, update_memory
 from agboss_memory.stores.contract import PendingWork, ThreadRef
 from agboss_memory.stores.views import ViewRecord
@@ -65,36 +65,47 @@ async def record_views(live: LiveTern, views: list[ViewRecord]) -> None:
 
 
 async def remember(runtime: Runtime, live: LiveTern, recorded: Recorded) -> MemoryReport:
-    """Memory work after the commit. A fault of the store, or a cancellation, leaves the rest to the next Tern."""
+    """Memory work after the commit. A fault of the store, or a cancellation, leaves the rest to the next Tern.
+
+    When the App was asked to cancel it, the Tern's result is told all the same.
+    """
     if not (recorded.strategies or live.pending or recorded.due or live.compacted):
         return _NOTHING_DONE
     fresh = tuple(PendingWork(tern=live.number, strategy=name) for name in recorded.strategies)
     retried = tuple(work for work in live.pending if work.attempts > 0)
-    if not (fresh or retried or recorded.due or live.compacted):
+    if not (fresh or retried or recorded.due or live.compacted) or runtime.ending:
         return _NOTHING_DONE
     if live.journal.asked:  # later Terns may have passed it while it waited
         ref = ThreadRef(workflow=live.plan.name, thread=live.thread, any_owner=True)
         live.window = (await live.store.thread(ref, live.plan.window)).window
-    complete = False
+    request = MemoryRequest(
+        live=live,
+        windows=runtime.windows,
+        work=(*retried, *fresh),
+        due=recorded.due,
+        tern=recorded.tern,
+        messages=recorded.messages,
+    )
+    stop = runtime.remembering[live.thread] = Interrupt(live, running_task())
+    report = None
     try:
-        report = await update_memory(
-            MemoryRequest(
-                live=live,
-                windows=runtime.windows,
-                work=(*retried, *fresh),
-                due=recorded.due,
-                tern=recorded.tern,
-                messages=recorded.messages,
-            )
-        )
-        complete = True
-        return report
+        try:
+            report = await update_memory(request)
+            if stop.reason:
+                await asyncio.sleep(0)  # a store that was writing held the cancellation back: it comes here
+        finally:
+            runtime.remembering.pop(live.thread, None)
+            stop.end()
+            if report is None:
+                await _book_rest(runtime, live)
+    except asyncio.CancelledError:
+        if not stop.reason:
+            raise
+        if report is None:
+            live.warn("memory work was cancelled; what is left of it is tried again after the next turn")
     except AgbossError as error:
         live.warn(f"memory work is left to the next turn: {one_line(error.message)}")
-        return MemoryReport()
-    finally:
-        if not complete:
-            await _book_rest(runtime, live)
+    return report or _NOTHING_DONE
 
 
 async def _book_rest(runtime: Runtime, live: LiveTern) -> None:

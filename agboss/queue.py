@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import TypeAlias
 
 from agboss.errors import ThreadBusyError
@@ -27,6 +28,20 @@ class ThreadQueue:
     def __init__(self) -> None:
         self._lines: dict[Line, deque[asyncio.Future[None]] | None] = {}
         self._emptied = asyncio.Event()
+        self._refusal: Callable[[], Exception] | None = None
+
+    def refuse(self, refusal: Callable[[], Exception]) -> None:
+        """Raise what ``refusal`` gives for everybody who waits, or would have to; those inside stay."""
+        self._refusal = refusal
+        for waiting in self._lines.values():
+            for turn in waiting or ():
+                if not turn.done():
+                    turn.set_exception(refusal())
+
+    def check(self) -> None:
+        """Raises what waiting is refused with, if it is."""
+        if self._refusal is not None:
+            raise self._refusal()
 
     async def drained(self) -> None:
         """Wait until nobody is inside or waiting."""
@@ -52,6 +67,7 @@ class ThreadQueue:
         """Wait for one's turn, at most ``wait`` seconds (None = for ever, 0 = not at all). Raises ThreadBusyError."""
         if self.take(key):
             return
+        self.check()
         if wait == 0:
             raise _busy(key, 0)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -63,8 +79,8 @@ class ThreadQueue:
             async with asyncio.timeout(wait):
                 await turn
         except BaseException as error:
-            if turn.done() and not turn.cancelled():  # the turn came in the same moment: it is the next one's
-                self.leave(key)
+            if turn.done() and not turn.cancelled() and turn.exception() is None:  # it came in the same moment
+                self.leave(key)  # then it is the next one's
             elif turn in waiting:
                 waiting.remove(turn)
             if isinstance(error, TimeoutError):

@@ -29,6 +29,7 @@ from agboss.tern import (
     finish,
     update_memory,
 )
+from agboss.units import cancelled_from_outside
 from agboss.viewing import Viewing
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import TernStatus
@@ -90,7 +91,9 @@ async def _to_answer(
     runtime: Runtime, request: RunRequest, live: LiveTern, scope: TernScope, task: asyncio.Task[Any]
 ) -> Outcome:
     """Walk the flow; whatever happens becomes an outcome that can be stored."""
-    interrupt = runtime.running[live.thread] = Interrupt(live, request, task)
+    interrupt = runtime.running[live.thread] = Interrupt(live, task, request.timeout, request.idempotency_key)
+    if runtime.ending:
+        interrupt.cancel_soon()
     try:
         if live.stalled > MOST_STALLS:
             raise TernFailedError(
@@ -108,7 +111,7 @@ async def _to_answer(
             finished = await _work(runtime, live)
     except BaseException as error:  # also cancellation: the Tern is stored first, then it is raised again
         interrupt.end()
-        if isinstance(error, asyncio.CancelledError) and not interrupt.reason and not task.cancelling():
+        if isinstance(error, asyncio.CancelledError) and not interrupt.reason and not cancelled_from_outside():
             error = _cancelled_inside(live, error)
         return failed(live, error, stopped=interrupt.reason, timeout=request.timeout)
     else:

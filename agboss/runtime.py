@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import agboss.events as events
 from agboss.components.settings import RunLimits
 from agboss.container import CURRENT
-from agboss.errors import NestedRunError, ThreadOwnerError, UnknownThreadError
+from agboss.errors import AppStateError, NestedRunError, ThreadOwnerError, UnknownThreadError
+from agboss.models.meter import MEMORY_SECONDS
 from agboss.plan import Plan
 from agboss.queue import Line, ThreadQueue, thread_line
 from agboss.unbooked import Unbooked
@@ -39,7 +40,10 @@ class Runtime(Struct, kw_only=True, eq=False):
         queue_timeout: Seconds that ``enqueue`` waits.
         background: Whether memory work goes on after a run has returned.
         spawn: Starts a task that belongs to the App.
+        memory_timeout: Seconds that one piece of memory work may take.
         running: What cancels the Tern that runs in a thread, by thread id.
+        remembering: What breaks off memory work after a Tern, by thread id.
+        ending: Whether the App closes and waits for nothing any more.
         record_views: Whether what model calls were shown is recorded.
         unbooked: What was paid for and waits for a store that takes it.
     """
@@ -52,39 +56,73 @@ class Runtime(Struct, kw_only=True, eq=False):
     queue_timeout: float
     background: bool
     spawn: Callable[[Coroutine[Any, Any, Any]], object]
+    memory_timeout: float = MEMORY_SECONDS
     record_views: bool = False
     queue: ThreadQueue = field(default_factory=ThreadQueue)
     running: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
+    remembering: dict[str, Interrupt] = field(default_factory=dict[str, "Interrupt"])
     unbooked: Unbooked = field(default_factory=Unbooked)
+    ending: bool = False
+
+    def end(self) -> None:
+        """Stop what runs, and whatever begins from now on; whoever waits for a thread is told that the App is closed."""
+        self.ending = True
+        self.queue.refuse(self._closed)
+        for one in (*self.running.values(), *self.remembering.values()):
+            one.cancel()
+
+    def _closed(self) -> AppStateError:
+        return AppStateError("app.closed", f"the App of {self.plan.name!r} is closed", "create a new one")
+
+    def stop(self, thread: str) -> Interrupt | None:
+        """Stop the Tern that runs in a thread, or the memory work after one; gives what stopped it."""
+        found = self.running.get(thread) or self.remembering.get(thread)
+        if found is not None:
+            found.cancel()
+        return found
 
 
 class Interrupt:
-    """Ends the run of a Tern early: by its time-out, or because the App was asked to.
+    """Ends the run of a Tern early, by its time-out or because the App was asked to; or the memory work after it.
 
     Like ``asyncio.timeout`` it cancels the task and tells its own cancellation from one that came from outside.
 
     Args:
         live: The Tern.
-        request: What asked for it.
         task: Runs it.
+        timeout: Seconds that it may take, None = no bound.
+        idempotency_key: The key under which it was asked for.
     """
 
-    __slots__ = ("_before", "_task", "_timer", "idempotency_key", "key", "owner", "reason")
+    __slots__ = ("_before", "_task", "_timer", "idempotency_key", "key", "number", "owner", "reason")
 
-    def __init__(self, live: LiveTern, request: RunRequest, task: asyncio.Task[Any]) -> None:
+    def __init__(
+        self,
+        live: LiveTern,
+        task: asyncio.Task[Any],
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
         self.key = live.key
+        self.number = live.number
         self.owner = live.owner
-        self.idempotency_key = request.idempotency_key
+        self.idempotency_key = idempotency_key
         self.reason: Literal["", "asked", "expired"] = ""
         self._task = task
         self._before = task.cancelling()
-        self._timer: asyncio.TimerHandle | None = None
-        if request.timeout is not None:
-            self._timer = task.get_loop().call_later(request.timeout, self._stop, "expired")
+        self._timer: asyncio.Handle | None = None
+        if timeout is not None:
+            self._timer = task.get_loop().call_later(timeout, self._stop, "expired")
 
     def cancel(self) -> None:
-        """Cancel the Tern now; one that is being stopped already is left alone."""
+        """Cancel the work now; what is being stopped already is left alone."""
         self._stop("asked")
+
+    def cancel_soon(self) -> None:
+        """The same from inside the work: at its next pause, if it lasts until then."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._task.get_loop().call_soon(self.cancel)
 
     def _stop(self, reason: Literal["asked", "expired"]) -> None:
         if not self.reason:

@@ -22,7 +22,6 @@ from agboss.journal import Journal
 from agboss.models.chat import LENGTH, ModelReply, ModelRequest, ToolSchema
 from agboss.models.meter import Meter
 from agboss.pauses import PauseRequired
-from agboss_memory.fit import estimate
 from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
 
@@ -189,7 +188,10 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
     if again:
         return reply
     if reply.usage.measured and reply.usage.input_tokens:
-        await _calibrate(job, view, tools, reply.usage.input_tokens)
+        from agboss.agents.calibrating import calibrate  # models that count nothing have nothing to compare
+
+        fixed = (request.system, *(tool.schema_text for tool in tools.values()))
+        await calibrate(plan, request.messages, fixed, reply.usage.input_tokens)
     if (reply.tool_calls and tools) or job.goes_on or job.journal.begun:
         await job.journal.keep(step, "model", msgspec.to_builtins(reply))
     return reply
@@ -209,13 +211,6 @@ def _schema(output: type[BaseModel]) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _schema_text(output: type[BaseModel]) -> str:
     return json.dumps(output.model_json_schema())
-
-
-async def _calibrate(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], reported: int) -> None:
-    """Compare the estimate of a request with what its provider counted."""
-    fixed = (view.system, *(tool.schema_text for tool in tools.values()))
-    estimated = await asyncio.to_thread(estimate, view.messages, job.plan.counter(), fixed=fixed)
-    job.plan.model.calibration.observe(estimated, reported)
 
 
 def schemas(tools: Mapping[str, BoundTool]) -> tuple[ToolSchema, ...]:

@@ -18,7 +18,7 @@ from agboss_memory.strategies.turns import TurnMemory
 if TYPE_CHECKING:
     from agboss_memory.config import AnyMemoryConfig
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PLACEHOLDER = r"\{([A-Za-z_][A-Za-z0-9_]*)\}"
 
 
 class AgentPlan(Record, kw_only=True):
@@ -78,8 +78,13 @@ class AgentPlan(Record, kw_only=True):
         return fill(prompt, self.variables) if isinstance(prompt, str) else fill(prompt(context), self.variables)
 
 
+def placeholders(text: str) -> list[str]:
+    """Names that stand in braces in a text, in order."""
+    return re.findall(_PLACEHOLDER, text) if "{" in text else []
+
+
 def fill(text: str, variables: Mapping[str, str]) -> str:
     """``text`` with ``{name}`` replaced for every known name; braces that name no variable are left alone."""
     if not variables or "{" not in text:
         return text
-    return PLACEHOLDER.sub(lambda found: variables.get(found.group(1), found.group(0)), text)
+    return re.sub(_PLACEHOLDER, lambda found: variables.get(found.group(1), found.group(0)), text)

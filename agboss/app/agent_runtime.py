@@ -103,7 +103,7 @@ class AgentRuntime:
         self._offline = offline
         self._served: dict[str, _Served] = {}
         self._retired: list[_Served] = []
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], App] = {}
         self._open = False
 
     async def __aenter__(self) -> Self:
@@ -121,20 +121,26 @@ class AgentRuntime:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def aclose(self) -> None:
-        """Let running Terns end, then release everything. Closing twice is allowed."""
+    async def aclose(self, grace: float | None = None) -> None:
+        """Let running Terns end, then release everything. Closing twice is allowed.
+
+        Args:
+            grace: Seconds after which what still runs is stopped, as ``App.aclose`` does; None = it is waited for.
+        """
         if not self._open:
             return
         self._open = False
-        served = [*self._retired, *self._served.values()]
+        apps = [one.app for one in (*self._retired, *self._served.values())]
         self._retired, self._served = [], {}
         try:
-            for one in served:
-                await one.app.aclose()
-            while self._closing:
-                await asyncio.gather(*self._closing)
+            ended = await asyncio.gather(
+                *(app.aclose(grace) for app in (*apps, *self._closing.values())), return_exceptions=True
+            )
         finally:
             await self._store.close()
+        for error in ended:
+            if error is not None:
+                raise error
 
     def agents(self) -> tuple[AgentDefinition, ...]:
         """All valid definitions by name, as they are now."""
@@ -266,8 +272,8 @@ class AgentRuntime:
         self._retired = [one for one in self._retired if one.users]
         for one in idle:
             task = asyncio.create_task(one.app.aclose())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._closing[task] = one.app
+            task.add_done_callback(self._closing.pop)
 
     def _make(self, definition: AgentDefinition) -> App:
         component = defined_agent(definition, tools=self._tools)

@@ -25,6 +25,7 @@ from agboss.components.workflow import as_providers
 from agboss.container import CURRENT
 from agboss.errors import AppStateError, InvalidInputError, NestedSyncError, UnknownThreadError
 from agboss.models import ChatModel, ModelSource
+from agboss.models.meter import MEMORY_SECONDS
 from agboss.pauses import Decision
 from agboss.run import RunResult
 from agboss.runner import run_tern
@@ -57,6 +58,7 @@ def create_app(
     memory_work: MemoryWork = "inline",
     thread_policy: ThreadPolicy = "enqueue",
     queue_timeout: float = 60.0,
+    memory_timeout: float = MEMORY_SECONDS,
     record_views: bool = False,
 ) -> App:
     """Check a workflow and make an App of it. Opens nothing and calls no model.
@@ -74,6 +76,8 @@ def create_app(
         thread_policy: What a second Tern of a busy thread does: ``enqueue`` waits, ``reject`` raises ThreadBusyError,
             ``interrupt`` ends the one that runs, whose caller gets TernCancelledError.
         queue_timeout: Seconds that ``enqueue`` waits. Default 60.
+        memory_timeout: Seconds that one ``update_memory``, or one model call of memory, may take; then it has failed and
+            is tried again after a later Tern. Default 600, as long as providers' own clients wait.
         record_views: Record what every model call is shown (ids, states, tokens, no text); read with
             ``app.threads.calls``.
 
@@ -90,7 +94,8 @@ def create_app(
     if thread_policy not in get_args(ThreadPolicy):
         hint = "use 'enqueue', 'reject' or 'interrupt'"
         raise InvalidInputError("app.invalid", f"thread_policy={thread_policy!r}", hint)
-    _check_queue_timeout(queue_timeout)
+    _check_seconds("queue_timeout", queue_timeout)
+    _check_seconds("memory_timeout", memory_timeout)
     _check_models(models)
     _check_store(store)
     url = store if store is not None else os.environ.get(STORE_VARIABLE)
@@ -105,6 +110,7 @@ def create_app(
             background=memory_work == "background",
             policy=thread_policy,
             queue_timeout=queue_timeout,
+            memory_timeout=memory_timeout,
             record_views=record_views,
         ),
     )
@@ -124,10 +130,10 @@ def _mapper_provider(mapper: Any) -> tuple[Provider, ...]:
     )
 
 
-def _check_queue_timeout(seconds: Any) -> None:
+def _check_seconds(name: str, seconds: Any) -> None:
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not (number and 0 <= seconds < math.inf):
-        raise InvalidInputError("app.invalid", f"queue_timeout={seconds!r}", "use a number of seconds, 0 or more")
+        raise InvalidInputError("app.invalid", f"{name}={seconds!r}", "use a number of seconds, 0 or more")
 
 
 def _check_models(models: Any) -> None:
@@ -215,9 +221,21 @@ class App:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def aclose(self) -> None:
-        """Let running Terns and background work end, then release everything. Closing twice is allowed."""
-        await self._lifecycle.aclose()
+    async def aclose(self, grace: float | None = None) -> None:
+        """Let running Terns and their memory work end, then release everything. Closing twice is allowed.
+
+        Args:
+            grace: Seconds after which nothing is waited for any more: Terns that run are stored as cancelled, those that
+                wait for their thread are refused (``app.closed``), and memory work is left to the thread's next Tern.
+                None = it ends when everything has ended; ``async with`` closes like this.
+
+        Raises:
+            InvalidInputError: ``grace`` is no number of seconds.
+            AppStateError: The App is open in another event loop.
+        """
+        if grace is not None:
+            _check_seconds("grace", grace)
+        await self._lifecycle.aclose(grace)
 
     async def execute(
         self,
@@ -405,13 +423,12 @@ class App:
         """Cancel the Tern that runs in ``thread``, in whatever process; when none runs, those that are paused.
 
         The caller of one that runs gets TernCancelledError: at once in this App, at the next sign of life of its lease
-        elsewhere. A paused one is stored as cancelled. False when there is neither.
+        elsewhere. A paused one is stored as cancelled. Where this App is at memory work after a Tern, that is broken off:
+        the Tern keeps its answer, and the work counts as tried once. False when there is nothing to cancel.
         """
         check_id("thread", thread)
         runtime = await self._lifecycle.runtime()
-        interrupt = runtime.running.get(thread)
-        if interrupt is not None:
-            interrupt.cancel()
+        if runtime.stop(thread) is not None:
             return True
         try:
             asked = await runtime.store.interrupt(ThreadRef(workflow=self.name, thread=thread, any_owner=True))

@@ -33,7 +33,7 @@ from agboss_memory.messages import Message, UsageRecord
 from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
 from agboss_memory.strategies.turns import TurnMemory
-from agboss_memory.tokens import counter_for
+from agboss_memory.tokens import counter_for, load_counter
 
 if TYPE_CHECKING:
     from agboss_memory.config import AnyMemoryConfig
@@ -58,6 +58,11 @@ class Built(Struct, kw_only=True):
             handle.open()
         for check in self.decisions:
             check()
+
+    async def load_counters(self) -> None:
+        """Load the vocabularies of agents that count every message: here no Tern and no time-out waits for them."""
+        for name in self.plan.counting:
+            await load_counter(self.plan.agents[name].counter())
 
 
 class Builder:

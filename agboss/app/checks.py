@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agboss.agents.plan import PLACEHOLDER
+from agboss.agents.plan import placeholders
 from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import FinishSpec, StartSpec
@@ -71,8 +71,7 @@ def _check_prompt(agent: AgentSpec, variables: Mapping[str, str]) -> list[Agboss
     if not isinstance(agent.prompt, str):
         return []
     found: list[AgbossError] = []
-    names: list[str] = PLACEHOLDER.findall(agent.prompt)
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(placeholders(agent.prompt)):
         near = close_names(name, variables)
         if near and name not in variables:
             text = f"agent {agent.name!r}: prompt has {{{name}}}, and prompt_variables has no {name!r}"

@@ -50,7 +50,13 @@ async def carried(
         teller: Tells how far the work is.
     """
     warnings = Warnings(state.info.id, state.info.terns, None if teller is None else teller.take)
-    meter = ToldMeter(runtime.plan.limits, runtime.plan.cost_of, warnings, prefix=f"{why}-{new_id()}.")
+    meter = ToldMeter(
+        runtime.plan.limits,
+        runtime.plan.cost_of,
+        warnings,
+        prefix=f"{why}-{new_id()}.",
+        memory_timeout=runtime.memory_timeout,
+    )
     meter.teller = teller
     live = LiveTern(
         plan=runtime.plan,

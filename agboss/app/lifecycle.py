@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
 from typing import Any
@@ -31,6 +31,12 @@ ANYIO = "anyio._backends._asyncio"
 RENEW_SECONDS = 3.0
 """How often a running Tern gives one."""
 
+PATIENCE_SECONDS = 10.0
+"""After so long, closing tells what it waits for."""
+
+MOST_NAMED = 5
+"""Threads that it names of each kind."""
+
 
 class AppSettings(Record, kw_only=True):
     """What ``create_app`` was told.
@@ -41,6 +47,7 @@ class AppSettings(Record, kw_only=True):
         background: Whether memory work goes on after a run has returned.
         policy: What a second Tern of a busy thread does.
         queue_timeout: Seconds that ``enqueue`` waits.
+        memory_timeout: Seconds that one piece of memory work may take.
         record_views: Whether what model calls were shown is recorded.
     """
 
@@ -49,6 +56,7 @@ class AppSettings(Record, kw_only=True):
     background: bool
     policy: ThreadPolicy
     queue_timeout: float
+    memory_timeout: float
     record_views: bool = False
 
 
@@ -77,6 +85,7 @@ class Lifecycle:
         self._supervisor: asyncio.Task[None] | None = None
         self._stop: asyncio.Event | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._end: Callable[[], None] | None = None
 
     def ready(self) -> Runtime | None:
         """The open App in its own event loop with all models found, else None."""
@@ -96,6 +105,7 @@ class Lifecycle:
             runtime = await self._join(loop)
         if models and not self._models_open and self._built is not None:
             self._built.open_models()
+            await self._built.load_counters()
             self._models_open = True
         return runtime
 
@@ -136,10 +146,12 @@ class Lifecycle:
 
     async def _serve(self, runtime: Runtime, stop: asyncio.Event) -> None:
         renewing = asyncio.create_task(self._renew(runtime))
+        self._end = runtime.end
         try:
             await stop.wait()
         finally:
             self._runtime = None
+            waits = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._tell_what_is_waited_for, runtime)
             try:
                 await runtime.queue.drained()
                 await self._finish_tasks()
@@ -147,7 +159,17 @@ class Lifecycle:
                     await runtime.unbooked.book(runtime.store)
                     runtime.unbooked.give_up()
             finally:
+                self._end = None
+                waits.cancel()
                 renewing.cancel()
+
+    def _tell_what_is_waited_for(self, runtime: Runtime) -> None:
+        logger.warning(
+            "closing the App of %r waits for turns in %s and for memory work in %s; aclose(grace=) bounds the time",
+            self.assembly.spec.name,
+            sorted(runtime.running)[:MOST_NAMED] or "no thread",
+            sorted(runtime.remembering)[:MOST_NAMED] or "no thread",
+        )
 
     async def _open(self, stack: AsyncExitStack) -> Runtime:
         settings, offline = self.settings, self.assembly.offline
@@ -168,13 +190,14 @@ class Lifecycle:
             holder=holder,
             policy=settings.policy,
             queue_timeout=settings.queue_timeout,
+            memory_timeout=settings.memory_timeout,
             background=settings.background,
             spawn=self.spawn,
             record_views=settings.record_views,
         )
 
     async def _renew(self, runtime: Runtime) -> None:
-        """Keep the leases of Terns that run for long and the tickets of those that wait; end what was asked to end."""
+        """Keep the leases of Terns that run for long and the tickets of those that wait; end what cannot go on."""
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             if not len(runtime.queue):
@@ -182,9 +205,9 @@ class Lifecycle:
             try:
                 asked = await runtime.store.renew(runtime.holder, utc_now() + timedelta(seconds=LEASE_SECONDS))
                 for one in asked:
-                    for running in runtime.running.values():
-                        if running.key == one.key:
-                            running.cancel()
+                    for work in (*runtime.running.values(), *runtime.remembering.values()):
+                        if (work.key, work.number) == (one.key, one.number):
+                            work.cancel()
             except Exception as error:  # whatever it is, also of a store of one's own: the next try may succeed in time
                 logger.warning("leases could not be renewed: %s: %s", type(error).__name__, error)
 
@@ -205,8 +228,11 @@ class Lifecycle:
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def aclose(self) -> None:
+    async def aclose(self, grace: float | None = None) -> None:
         """Let running Terns and background work end, then release everything. Closing twice is allowed.
+
+        Args:
+            grace: Seconds after which what still runs is stopped, None = it is waited for.
 
         Raises:
             AppStateError: The App is open in another event loop.
@@ -220,6 +246,8 @@ class Lifecycle:
             raise self._elsewhere()
         self.closed = True
         stop.set()
+        if self._end is not None and grace is not None:
+            asyncio.get_running_loop().call_later(grace, self._end)
         with _shielded():
             await asyncio.wait((supervisor,))
         supervisor.result()

@@ -260,7 +260,10 @@ class AppThreads:
         return tuple(PauseAnswer(pause=one.pause, decision=one.decision) for one in asked)
 
     async def delete(self, thread: str, *, owner: str | None = None) -> None:
-        """Remove a thread with all that belongs to it; a Tern still running in it can store nothing any more.
+        """Remove a thread with all that belongs to it.
+
+        A Tern that still runs in it is stopped, here at once and elsewhere at the next sign of life of its lease; its
+        caller gets ThreadDeletedError.
 
         Raises:
             UnknownThreadError: No such thread, or one of another owner.
@@ -268,6 +271,7 @@ class AppThreads:
         runtime = await self._lifecycle.runtime()
         await runtime.store.delete_thread(self._ref(thread, owner))
         runtime.windows.drop(thread)
+        runtime.stop(thread)
 
     async def _all(self, key: int) -> AsyncIterator[Tern]:
         store = (await self._lifecycle.runtime()).store

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from agboss.errors import DeclarationError
 
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+# Characters are looked at one by one: to compile a pattern takes as long as to read a hundred names.
 
 
 def describe(target: object) -> str:
@@ -18,14 +17,30 @@ def describe(target: object) -> str:
 
 def kebab(name: str) -> str:
     """``FactChecker2`` -> ``fact-checker2``; ``fetch_page`` -> ``fetch-page``."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_", "-", name)
-    return re.sub(r"-+", "-", spaced).strip("-").lower()
+    spaced = ""
+    for before, letter, after in zip(f"-{name}", name, f"{name[1:]}-", strict=False):
+        begins = _is_upper(letter) and (_is_lower(before) or (_is_upper(before) and "a" <= after <= "z"))
+        spaced += "-" if letter == "_" else f"-{letter}" if begins else letter
+    return "-".join(part for part in spaced.split("-") if part).lower()
+
+
+def _is_upper(letter: str) -> bool:
+    return "A" <= letter <= "Z"
+
+
+def _is_lower(letter: str) -> bool:
+    return "a" <= letter <= "z" or "0" <= letter <= "9"
+
+
+def is_kebab(name: str) -> bool:
+    """Whether a name is lowercase letters, digits and single dashes between them."""
+    return all(part and all(map(_is_lower, part)) for part in name.split("-"))
 
 
 def check_name(kind: str, target: object, name: str | None) -> str:
     """The component's name: as given, else the kebab-case class name. Raises DeclarationError on a bad one."""
     chosen = kebab(describe(target)) if name is None else name
-    if not _NAME.fullmatch(chosen):
+    if not is_kebab(chosen):
         raise DeclarationError(
             "declaration.bad-name",
             f"@{kind} {describe(target)}: the name {chosen!r} is not allowed",
@@ -50,4 +65,5 @@ def component_name(kind: str, target: object, name: str | None) -> str:
 def normal_name(name: str) -> str:
     """What is left of a name when case, spaces and punctuation do not count."""
     folded = unicodedata.normalize("NFKC", name).casefold()
-    return re.sub(r"[\W_]+", "-", folded).strip("-") or folded
+    letters = "".join(letter if letter.isalnum() else "-" for letter in folded)
+    return "-".join(part for part in letters.split("-") if part) or folded

@@ -5,15 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
-
-from injector import CallableProvider, Injector, InstanceProvider, UnsatisfiedRequirement, singleton
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from agboss.components.injection import Provider
 from agboss.components.keys import Dependency, InjectableSpec, Key, key_name
 from agboss.container.check import FRAMEWORK_KEYS
-from agboss.container.scope import TernScope, tern_scope
+from agboss.container.scope import TernScope
 from agboss_memory.contract import MemoryModel
+
+if TYPE_CHECKING:
+    from agboss.container.bindings import Bindings
 
 MemoryModelFor = Callable[[str, Any], MemoryModel]
 
@@ -29,16 +31,20 @@ class Container:
     def __init__(self, providers: Mapping[Key, Provider], memory_model: MemoryModelFor) -> None:
         self._providers = dict(providers)
         self._memory_model = memory_model
-        self._injector = Injector(auto_bind=False)
         self._tern_factories = [
             provider for provider in self._providers.values() if provider.scope == "tern" and provider.kind == "factory"
         ]
         for provider in self._providers.values():
             if provider.kind == "class" or (provider.kind == "factory" and provider.scope == "tern"):
-                scope = singleton if provider.scope == "app" else tern_scope
-                self._bind(provider.key, CallableProvider(self._maker(provider)), scope)
+                self._held.maker(provider.key, self._maker(provider), per_tern=provider.scope == "tern")
             elif provider.kind == "value":
-                self._bind(provider.key, InstanceProvider(provider.target))
+                self._held.value(provider.key, provider.target)
+
+    @cached_property
+    def _held(self) -> Bindings:
+        from agboss.container.bindings import Bindings  # a workflow that provides nothing does without injector
+
+        return Bindings()
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Make what App-wide factories provide, dependencies first; ``stack`` leaves their resources in reverse."""
@@ -54,7 +60,7 @@ class Container:
             if dependency.key in self._providers:
                 await self._open(self._providers[dependency.key], stack, opened)
         if provider.kind == "factory":
-            self._bind(provider.key, InstanceProvider(await self._enter(provider, stack)))
+            self._held.value(provider.key, await self._enter(provider, stack))
         elif provider.kind == "class":
             self.get(provider.key)
 
@@ -91,8 +97,7 @@ class Container:
 
     def get(self, key: Key) -> Any:
         """What is provided under ``key``."""
-        injector: Any = self._injector
-        return injector.get(key)
+        return self._held.get(key)
 
     def build(self, cls: type[Any], spec: InjectableSpec, label: str) -> Any:
         """A new instance of ``cls``."""
@@ -105,16 +110,10 @@ class Container:
             if dependency.key in FRAMEWORK_KEYS:
                 found[dependency.parameter] = self._memory_model(label, target)
                 continue
-            try:
+            if dependency.key in self._providers or not dependency.optional:
                 found[dependency.parameter] = self.get(dependency.key)
-            except UnsatisfiedRequirement:
-                if not dependency.optional:
-                    raise
         return found
 
     def _maker(self, provider: Provider) -> Callable[[], Any]:
         label = key_name(provider.key)
         return lambda: provider.target(**self.arguments(provider.dependencies, label, provider.target))
-
-    def _bind(self, key: Any, provider: Any, scope: Any = None) -> None:
-        self._injector.binder.bind(key, to=provider, scope=scope)

@@ -29,7 +29,7 @@ MEMORY_CALLS = 4
 """Model calls that all memory work of one Tern may make together; what a person asks for has no bound."""
 
 MEMORY_SECONDS = 600.0
-"""After so long a model call of memory has failed: a thread waits for its memory, so that it must not wait for ever."""
+"""``memory_timeout`` when it is not set: a thread waits for its memory, so that it must not wait for ever."""
 
 MOST_TOKENS = 10**12
 """Tokens that one call may report: sums of many still fit a store's columns."""
@@ -59,6 +59,7 @@ class Meter:
         resumes: How often the Tern was taken over. The calls of memory are in no journal: what an earlier run of the Tern
             paid for is not paid again, so that the next one must not have its key.
         decided: How often it went on after a decision; the same holds.
+        memory_timeout: Seconds that one model call of memory may take.
     """
 
     __slots__ = (
@@ -76,6 +77,7 @@ class Meter:
         "_unknown",
         "booked",
         "memory_calls",
+        "memory_timeout",
         "warn",
     )
 
@@ -87,6 +89,7 @@ class Meter:
         prefix: str = "",
         resumes: int = 0,
         decided: int = 0,
+        memory_timeout: float = MEMORY_SECONDS,
     ) -> None:
         self._limits = limits
         self._run = limits.per_run if limits is not None else None
@@ -102,6 +105,7 @@ class Meter:
         self._unknown: tuple[str, ...] = ()
         self._taken = 0
         self.memory_calls: int | None = MEMORY_CALLS
+        self.memory_timeout = memory_timeout
         self.booked: tuple[BookedUsage, ...] = ()
 
     @property
@@ -160,9 +164,24 @@ class Meter:
         """Make one model call. Raises LimitExceededError before it when a bound is reached."""
         key = self.begin_call(request, node)
         journaled = request.purpose in ("answer", "route")
-        reply = await (model.generate(request) if journaled else _within_bound(model, request))
+        reply = await (model.generate(request) if journaled else self._within_bound(model, request))
         self.end_call(key, spec, request, reply)
         return reply
+
+    async def _within_bound(self, model: ChatModel, request: ModelRequest) -> ModelReply:
+        """A call of memory. Raises ModelError when it takes too long."""
+        bound = asyncio.timeout(self.memory_timeout)
+        try:
+            async with bound:
+                return await model.generate(request)
+        except TimeoutError as error:
+            if not bound.expired():
+                raise
+            raise ModelError(
+                "model.timeout",
+                f"model {request.model!r} gave {request.caller!r} no answer within {self.memory_timeout:g} s",
+                "it is asked again at a later turn; name a faster model for memory, or raise memory_timeout",
+            ) from error
 
     def begin_call(self, request: ModelRequest, node: str, *, again: bool = False) -> str:
         """Count a model call that is made now; gives its booking key. Raises LimitExceededError when a bound is reached.
@@ -302,22 +321,6 @@ def _countable(usage: ModelUsage) -> bool:
     if set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) > MOST_TOKENS:
         return False
     return usd is None or (isinstance(usd, Decimal) and usd.is_finite() and 0 <= usd <= MOST_USD)
-
-
-async def _within_bound(model: ChatModel, request: ModelRequest) -> ModelReply:
-    """A call of memory. Raises ModelError when it takes too long."""
-    bound = asyncio.timeout(MEMORY_SECONDS)
-    try:
-        async with bound:
-            return await model.generate(request)
-    except TimeoutError as error:
-        if not bound.expired():
-            raise
-        raise ModelError(
-            "model.timeout",
-            f"model {request.model!r} gave {request.caller!r} no answer within {MEMORY_SECONDS:g} s",
-            "it is asked again at a later turn; name a faster model for memory",
-        ) from error
 
 
 def record_of(spec: ModelSpec, request: ModelRequest, usage: ModelUsage, cost_of: CostOf) -> UsageRecord:

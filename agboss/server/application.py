@@ -62,7 +62,8 @@ def make_server(
         allowed_origins: Origins such as ``https://example.org`` whose pages may call. Default: none but its own.
         max_body: Largest body of a request in bytes. Default 1,000,000.
         rate_limit: Requests per minute of one owner, or of one address without an owner; 0 = no bound. Default 600.
-        grace: Seconds that running Terns get when the server stops; then they are cancelled. Default 10.
+        grace: Seconds that running Terns get when the server stops, then their memory work; then they are cancelled.
+            Default 10.
         recover: Go on with Terns that a killed process left, in the background after the start. Default True.
 
     Raises:
@@ -132,6 +133,6 @@ def _lifespan(service: Service, recovery: Recovery | None, end: Callable[[float]
             yield
         finally:
             await end(service.settings.grace)
-            await service.served.close()
+            await service.served.close(service.settings.grace)
 
     return life

@@ -56,8 +56,8 @@ class Served(ABC):
         """Open what is served."""
 
     @abstractmethod
-    async def close(self) -> None:
-        """Let running Terns end, then release everything."""
+    async def close(self, grace: float) -> None:
+        """Let running Terns and memory work end within ``grace`` seconds, then release everything."""
 
     @abstractmethod
     async def check(self) -> None:
@@ -98,9 +98,9 @@ class ServedApp(Served):
         """See ``Served.open``."""
         await self._app.__aenter__()
 
-    async def close(self) -> None:
+    async def close(self, grace: float) -> None:
         """See ``Served.close``."""
-        await self._app.aclose()
+        await self._app.aclose(grace)
 
     async def check(self) -> None:
         """See ``Served.check``."""
@@ -143,9 +143,9 @@ class ServedRuntime(Served):
         await self._runtime.__aenter__()
         await self.broken()
 
-    async def close(self) -> None:
+    async def close(self, grace: float) -> None:
         """See ``Served.close``."""
-        await self._runtime.aclose()
+        await self._runtime.aclose(grace)
 
     async def check(self) -> None:
         """See ``Served.check``."""

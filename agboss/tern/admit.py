@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from agboss.errors import ThreadBusyError
+from agboss.queue import ThreadQueue
 from agboss.windows import Held, Windows
 from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, replace
@@ -26,6 +27,7 @@ class AdmitRequest(Record, kw_only=True):
         store: The store.
         windows: Windows of threads in use.
         held: What was held of the thread when the admission's ``known`` was set.
+        queue: The lines of this process.
         wait: Seconds to wait for a thread that another process holds; 0 = not at all.
         claim: Go on with this Tern, which nobody runs, instead.
         resumption: Go on with this paused Tern instead.
@@ -36,6 +38,7 @@ class AdmitRequest(Record, kw_only=True):
     store: Store
     windows: Windows
     held: Held | None
+    queue: ThreadQueue
     wait: float
     claim: Claim | None = None
     resumption: Resumption | None = None
@@ -56,6 +59,7 @@ async def admit(request: AdmitRequest) -> AdmitResult:
         UnknownThreadError: No such thread, or one of another owner.
         TernConflictError: The idempotency key was used for something else.
         ThreadBusyError: Another process holds the thread for longer than ``wait``.
+        AppStateError: The App waits for nothing any more.
         PauseError: The paused Tern was decided otherwise, or has ended.
     """
     if request.claim is not None:
@@ -91,6 +95,7 @@ async def _in_line(request: AdmitRequest, admitted: Admitted | None) -> Admitted
             left = deadline - request.clock()
             if left <= 0:
                 raise _busy(asked.thread)
+            request.queue.check()
             await store.wait(admitted.key, min(POLL, left))
             asked = replace(asked, now=utc_now())
             admitted = None

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 import agboss.events as events
-import agboss.models.meter as meter
 import agboss_memory.compaction as compaction
 from agboss.conversing import RunningConversation, outermost
 from agboss.errors import AgbossError, CompactionError
@@ -66,7 +65,10 @@ class MemoryReport(Record, kw_only=True):
 
 
 async def update_memory(request: MemoryRequest) -> MemoryReport:
-    """Do the work. Raises nothing but cancellation and store errors; failures become warnings."""
+    """Do the work. Raises nothing but cancellation and store errors; failures become warnings.
+
+    A try that a cancellation breaks off counts as one: work that hangs must not keep a thread whose callers give up first.
+    """
     live = request.live
     for work in request.work:
         await _update(request, work)
@@ -100,26 +102,33 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
         return
     turn = await _turn(request, work, plan)
     try:
-        async with asyncio.timeout(meter.MEMORY_SECONDS):
+        async with asyncio.timeout(live.meter.memory_timeout):
             update = await plan.strategy.update_memory(turn)
         reported: tuple[UsageRecord, ...] = update.usage
     except (Exception, asyncio.CancelledError) as error:
         # A strategy's fault never fails the Tern, also where something that it waited for was cancelled: told, tried again.
-        if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
-            raise
-        attempts = work.attempts + 1
-        last = attempts >= UPDATE_TRIES
-        fate = "given up" if last else "tried again at the next turn"
-        live.warn(
-            f"strategy {work.strategy!r} failed in update_memory for turn {work.tern} "
-            f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {one_line(f'{type(error).__name__}: {error}')}"
-        )
-        await _settle_work(live, work, done=last)
+        await _not_learnt(live, work, error)
         return
     if update.report is not None and update.report.error_code:
         live.warn(f"{work.strategy} failed (tried again after the next turn): {one_line(update.report.error)}")
     live.meter.book_update(work.strategy, reported)
     await _settle_work(live, work, done=True)
+
+
+async def _not_learnt(live: LiveTern, work: PendingWork, error: BaseException) -> None:
+    """Count a failed try. Raises what cancelled the Tern's task, if that ended it."""
+    attempts = work.attempts + 1
+    last = attempts >= UPDATE_TRIES
+    fate = "given up" if last else "tried again at the next turn"
+    live.warn(
+        f"strategy {work.strategy!r} failed in update_memory for turn {work.tern} "
+        f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {_cause(error)}"
+    )
+    try:
+        await _settle_work(live, work, done=last)
+    finally:
+        if _stopped(error):  # also when the store failed: then the try does not count
+            raise error
 
 
 async def book_rest(live: LiveTern) -> None:
@@ -167,8 +176,6 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     try:
         text, tokens = await _summarise(live, plan, block)
     except (Exception, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and cancelled_from_outside():
-            raise
         raise await _failed(live, windows, block, error) from error
     made = live.meter.booked[begun:]
     summary = Summary(
@@ -234,13 +241,21 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
 
 
 async def _failed(live: LiveTern, windows: Windows, block: Block, error: BaseException) -> CompactionError:
-    """Record the failed try; gives the error to raise."""
-    cause = one_line(error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}")
+    """Record the failed try; gives the error to raise. Raises what cancelled the work from outside, if that ended it."""
+    stopped = _stopped(error)
+    if stopped and live.meter.memory_calls is None:  # a person asked for it, and stopped it
+        raise error
+    cause = _cause(error)
     after = compaction.after_failure(block, cause)
     fate = "skipped" if after.state == "skipped" else "tried again after the next turn"
     live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
-    with live.meter.taken() as usage:
-        await live.store.settle(MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), block=after, usage=usage))
+    try:
+        with live.meter.taken() as usage:
+            outcome = MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), block=after, usage=usage)
+            await live.store.settle(outcome)
+    finally:
+        if stopped:
+            raise error
     live.window = windows.after_block(live.thread, live.window, after)
     code, hint = "compaction.failed", "see __cause__; the turns stay raw, 'memory compact' tries again"
     if isinstance(error, CompactionError):
@@ -248,3 +263,14 @@ async def _failed(live: LiveTern, windows: Windows, block: Block, error: BaseExc
     return CompactionError(
         code, f"turns {span(block.first, block.last)} could not be summarised: {cause}", hint, block=after
     )
+
+
+def _stopped(error: BaseException) -> bool:
+    """Whether somebody cancelled the task that does the work."""
+    return isinstance(error, asyncio.CancelledError) and cancelled_from_outside()
+
+
+def _cause(error: BaseException) -> str:
+    if _stopped(error):
+        return "it was cancelled"
+    return one_line(error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}")

@@ -11,6 +11,7 @@ from agboss_memory.fit.estimate import (
     document_tokens,
     effective_window,
     estimate,
+    estimate_most,
     media_tokens,
     text_tokens,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "document_tokens",
     "effective_window",
     "estimate",
+    "estimate_most",
     "fit",
     "fit_window",
     "media_tokens",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agboss_memory.contract import Budget, TokenCounter
 from agboss_memory.messages import MediaPart, Message
 from agboss_memory.notices import earlier_lines
-from agboss_memory.tokens import HeuristicCounter
+from agboss_memory.tokens import HeuristicCounter, most_tokens
 
 PER_MESSAGE = 4
 """Tokens that a provider adds around each message."""
@@ -68,10 +68,21 @@ def estimate(messages: Iterable[Message], counter: TokenCounter, *, fixed: Seque
         counter: Counts texts.
         fixed: System text and tool schemas.
     """
+    return _request_tokens(messages, counter.count, fixed)
+
+
+def estimate_most(messages: Iterable[Message], *, fixed: Sequence[str] = ()) -> int:
+    """An upper bound of ``estimate``, whatever byte-level encoding counts; it needs no vocabulary."""
+    return _request_tokens(messages, lambda texts: map(most_tokens, texts), fixed)
+
+
+def _request_tokens(
+    messages: Iterable[Message], count: Callable[[Sequence[str]], Iterable[int]], fixed: Sequence[str]
+) -> int:
     sent = list(messages)
     texts = [text for message in sent for text in _all_texts(message)]
     media = sum(parts_tokens(message.media) for message in sent if message.media)
-    return sum(counter.count([*fixed, *texts])) + PER_MESSAGE * len(sent) + media
+    return sum(count([*fixed, *texts])) + PER_MESSAGE * len(sent) + media
 
 
 def sizes(messages: Sequence[Message], counter: TokenCounter) -> list[int]:

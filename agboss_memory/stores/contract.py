@@ -276,7 +276,11 @@ class Store(Protocol):
         ...
 
     async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
-        """Extend leases and tickets that ``holder`` got through this object; its Terns that were asked to end."""
+        """Extend leases and tickets that ``holder`` got through this object.
+
+        Returns:
+            Its Terns that were asked to end, and those that have lost their lease, or the thread itself.
+        """
         ...
 
     async def enqueue(self, request: Enqueue) -> int:

@@ -17,7 +17,7 @@ from agboss_memory.records import Record
 
 logger = logging.getLogger("agboss_memory")
 
-_ID = re.compile(r"[0-9a-f]{64}")
+_ID = r"[0-9a-f]{64}"
 _SHARD = 2
 """Digits of an id that name its folder, so that none holds more than a 256th of the files."""
 
@@ -107,7 +107,7 @@ class DiskFiles(FileStore):
 
     def _place(self, name: str) -> Path | None:
         """Where a content is; None for what is no id, and for a folder that leads elsewhere."""
-        if not _ID.fullmatch(name):
+        if not re.fullmatch(_ID, name):
             return None
         shard = self.folder / name[:_SHARD]
         return None if shard.is_symlink() else shard / name

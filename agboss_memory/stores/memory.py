@@ -5,6 +5,7 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -56,6 +57,9 @@ from agboss_memory.stores.refusals import (
     unknown_thread,
 )
 
+MOST_LOST = 256
+"""Deleted threads of which holders that have not renewed since are still to be told."""
+
 
 @lru_cache(maxsize=64)
 def _seconds(number: float) -> timedelta:
@@ -72,6 +76,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
         self._threads: dict[tuple[str, str], MemoryThread] = {}
         self._idempotent: dict[tuple[str | None, str], tuple[MemoryThread, int]] = {}
         self._running: dict[int, MemoryThread] = {}
+        self._lost: deque[Interruption] = deque(maxlen=MOST_LOST)
         self._tickets = Tickets()
         self._bell = Bell()
         self._files = MemoryFiles()
@@ -293,7 +298,9 @@ class MemoryStore(MemoryLedger, MemoryReads):
         """See ``Store.renew``."""
         until = as_utc(until)
         self._tickets.renew(holder, until)
-        asked: list[Interruption] = []
+        asked = [lost for lost in self._lost if lost.holder == holder]
+        for lost in asked:
+            self._lost.remove(lost)
         for thread in self._running.values():
             if thread.holder == holder:
                 thread.lease_until = until
@@ -424,7 +431,9 @@ class MemoryStore(MemoryLedger, MemoryReads):
         del self._threads[thread.workflow, thread.id]
         del self._by_key[thread.key]
         self.forget_views(thread.key)
-        self._running.pop(thread.key, None)
+        if self._running.pop(thread.key, None) is not None:
+            number = thread.running or thread.remembering
+            self._lost.append(Interruption(key=thread.key, number=number, holder=thread.holder))
         for key in thread.idempotency_keys.values():
             del self._idempotent[thread.owner, key]
         if gone := thread.file_ids():

@@ -11,7 +11,7 @@ import re
 ESCAPE = "\x10"
 
 _UNSAFE = "[\x00\x10\ud800-\udfff]"  # compiled when the first text needs it: that takes as long as many texts
-_ESCAPED = re.compile("\x10([0-9a-f]{4})")
+_ESCAPED = "\x10([0-9a-f]{4})"
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -34,7 +34,7 @@ def encode_text(text: str) -> str:
 
 def decode_text(stored: str) -> str:
     """The text that ``encode_text`` was given."""
-    return _ESCAPED.sub(_unescape, stored) if ESCAPE in stored else stored
+    return re.sub(_ESCAPED, _unescape, stored) if ESCAPE in stored else stored
 
 
 def encode_optional(text: str | None) -> str | None:

@@ -73,9 +73,10 @@ T = TypeVar("T")
 
 
 class _Running(Record, kw_only=True):
-    """A Tern, or memory work, of this process: whose, under which fence, and the count of the file that it is in."""
+    """A Tern, or memory work after it, of this process: whose, under which fence, and the count of the file that it is in."""
 
     holder: str
+    number: int
     fence: int
     file: int
 
@@ -143,7 +144,9 @@ class SqliteStore:
 
     def _note(self, admitted: Admitted, file: int, holder: str) -> None:
         if admitted.kind == "admitted":
-            self._running[admitted.key] = _Running(holder=holder, fence=admitted.fence, file=file)
+            self._running[admitted.key] = _Running(
+                holder=holder, number=admitted.number, fence=admitted.fence, file=file
+            )
 
     def _since(self, key: int, fence: int) -> int | None:
         """The file that the Tern began in: in another one it must not write to what has its numbers there."""
@@ -193,7 +196,9 @@ class SqliteStore:
         """See ``Store.hold``."""
         state, file = await self._begin(partial(admissions.hold, request=request))
         if state is not None:
-            self._running[request.key] = _Running(holder=request.holder, fence=state.fence, file=file)
+            self._running[request.key] = _Running(
+                holder=request.holder, number=state.info.terns, fence=state.fence, file=file
+            )
         return state
 
     async def release(self, key: int, fence: int, number: int) -> None:
@@ -213,14 +218,14 @@ class SqliteStore:
     async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
         """See ``Store.renew``."""
         file = self._connection.files
-        keys = [key for key, item in self._running.items() if (item.holder, item.file) == (holder, file)]
+        terns = {key: item.number for key, item in self._running.items() if (item.holder, item.file) == (holder, file)}
         waiting = [ticket for ticket, waits in self._tickets.items() if waits == holder]
-        if not (keys or waiting):
+        if not (terns or waiting):
             return ()
 
         def extend(connection: sqlite3.Connection) -> tuple[Interruption, ...]:
             tickets.renew(connection, waiting, until)
-            return threads.renew(connection, keys, holder, until)
+            return threads.renew(connection, terns, holder, until)
 
         return await self._connection.write(extend, since=file)
 

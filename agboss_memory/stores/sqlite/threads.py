@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
 from agboss_memory.records import Struct
@@ -55,7 +55,7 @@ TOUCH = "UPDATE threads SET version = version + 1 WHERE key = ?"
 TOUCH_AT = "UPDATE threads SET version = version + 1, updated_at = ? WHERE key = ?"
 RENEW = (
     "UPDATE threads SET lease_until = ? WHERE key = ? AND holder = ? AND (running <> 0 OR remembering <> 0) "
-    "RETURNING running, running <> 0 AND stop = running"
+    "RETURNING running <> 0 AND stop = running"
 )
 STOP = "UPDATE threads SET stop = running WHERE key = ?"
 # Read by key, page by page: an index on running Terns would cost every Tern a page.
@@ -248,14 +248,21 @@ def touch(connection: sqlite3.Connection, key: int, now: datetime | None = None)
 
 
 def renew(
-    connection: sqlite3.Connection, keys: Sequence[int], holder: str, until: datetime
+    connection: sqlite3.Connection, terns: Mapping[int, int], holder: str, until: datetime
 ) -> tuple[Interruption, ...]:
-    """Extend the lease of those of these threads that ``holder`` runs; its Terns that were asked to end."""
+    """Extend the lease of those of these threads that ``holder`` has; its Terns that were asked to end or lost theirs.
+
+    Args:
+        connection: The connection.
+        terns: Number of the Tern that runs, or at whose memory work one is, by key of the thread.
+        holder: Whose they are.
+        until: Aware UTC.
+    """
     asked: list[Interruption] = []
-    for key in keys:
-        for number, stop in connection.execute(RENEW, (to_micros(until), key, encode_text(holder))).fetchall():
-            if stop:
-                asked.append(Interruption(key=key, number=number, holder=holder))
+    for key, number in terns.items():
+        row = connection.execute(RENEW, (to_micros(until), key, encode_text(holder))).fetchone()
+        if row is None or row[0]:
+            asked.append(Interruption(key=key, number=number, holder=holder))
     return tuple(asked)
 
 

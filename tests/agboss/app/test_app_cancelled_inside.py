@@ -21,7 +21,6 @@ from agboss import (
     create_app,
     tool,
 )
-from agboss.models import meter
 from agboss_memory import BaseMemoryStrategy, MemoryContext, MemoryTurn, MemoryUpdate, MemoryView, ToolCall
 
 
@@ -99,10 +98,10 @@ class Hanging(Poison):
 class Waiter: ...
 
 
-async def test_a_strategy_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(meter, "MEMORY_SECONDS", 0.01)
+async def test_a_strategy_that_hangs_is_given_up():
+
     Poison.tried.clear()
-    async with create_app(Waiter, store="memory://", models={"ollama:stub": Model()}) as app:
+    async with create_app(Waiter, store="memory://", models={"ollama:stub": Model()}, memory_timeout=0.01) as app:
         results = await talk(app, 6)
         assert [one.status for one in results] == [TernStatus.ANSWERED] * 6
         assert Poison.tried.count(1) == 4

@@ -14,7 +14,6 @@ import pytest
 from fault_desk import SQLITE_CODES, Faults, Stepped, fail, memory_or_sqlite, open_desk
 
 from agboss import AgbossError, App, Attachment, TernStatus
-from agboss.models import meter
 
 STORES = ("memory", "sqlite")
 FILE = Attachment(name="a.txt", media_type="text/plain", data=b"what is attached")
@@ -245,10 +244,7 @@ async def hang() -> None:
 
 @pytest.mark.parametrize("wrong", ["error", "hang", "cancel"])
 @pytest.mark.parametrize("kind", STORES)
-async def test_a_model_goes_wrong_at_any_of_its_calls(
-    tmp_path: Path, kind: str, wrong: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(meter, "MEMORY_SECONDS", 0.05)
+async def test_a_model_goes_wrong_at_any_of_its_calls(tmp_path: Path, kind: str, wrong: str) -> None:
     at, calls = 0, 1
     while at <= calls:
         begun = 0
@@ -273,7 +269,9 @@ async def test_a_model_goes_wrong_at_any_of_its_calls(
             task.cancel()
             return await task
 
-        _, outcome = await episode(kind, tmp_path / str(at), run, prepare=lambda faults: faults.arm(0, None))
+        _, outcome = await episode(
+            kind, tmp_path / str(at), run, prepare=lambda faults: faults.arm(0, None), settings={"memory_timeout": 0.05}
+        )
         if at == 0:
             calls = outcome and len([u for u in outcome.usage if u.purpose != "tool"])
             assert calls >= 5
