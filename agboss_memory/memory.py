@@ -42,6 +42,7 @@ from agboss_memory.strategies import WindowStrategy, strategy_for
 from agboss_memory.tokens import TiktokenCounter, load_counter
 from agboss_memory.tokens.calibration import Calibration
 from agboss_memory.tool_results import capped, fetch_tool_result, holds_stub
+from agboss_memory.wording import quoted
 
 CALLS_PER_TURN = 4
 """Model calls for memory between two user messages, Compact not counted."""
@@ -131,6 +132,9 @@ class Memory:
     ) -> None:
         if not agent:
             raise InvalidInputError("memory.agent", "the agent of a Memory has no name", "pass agent=")
+        asked = ("store", store, "append"), ("model", model, "generate"), ("stub_model", stub_model, "generate")
+        for name, given, method in (*asked, ("counter", counter, "count"), ("mapper", mapper, "map")):
+            _check_object(name, given, method)
         self.config: AnyMemoryConfig = SummarizingWindowConfig() if config is None else parse_memory_config(config)
         self.counter: TokenCounter = counter or TiktokenCounter()
         self.window = window
@@ -455,3 +459,11 @@ def _with_files(messages: list[Message], attachments: Sequence[Attachment]) -> l
 
 def _reserve(window: int | None) -> int:
     return 0 if window is None or window <= 0 else min(4096, window // 8)
+
+
+def _check_object(name: str, given: object, method: str) -> None:
+    if given is None and name != "store":
+        return
+    if isinstance(given, type) or not callable(getattr(given, method, None)):
+        hint = f"call it: {given.__name__}(...)" if isinstance(given, type) else f"pass an object with {method}()"
+        raise InvalidInputError("memory.bad-argument", f"Memory: {name}={quoted(given)} is no {name}", hint)

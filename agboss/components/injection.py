@@ -12,6 +12,7 @@ from agboss.components.metadata import attach_injectable, caller_locals, hints_o
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type[Any])
@@ -39,8 +40,15 @@ ProviderLike: TypeAlias = "Provider | type[Any]"
 
 
 def provide(key: InjectionToken[T] | type[T], value: T) -> Provider:
-    """A ready value under ``key``."""
+    """A ready value under ``key``. Raises DeclarationError for a class where an object of it is meant."""
     _check_key(key)
+    made: object = value
+    if isinstance(key, type) and isinstance(made, type) and not _takes_classes(key):
+        raise DeclarationError(
+            "declaration.bad-provider",
+            f"provide({key.__name__}): {quoted(made)} is a class",
+            f"call it, or use provide_class({key.__name__}, {made.__name__})",
+        )
     return Provider(key=key, kind="value", target=value)
 
 
@@ -159,7 +167,7 @@ def _from_annotation(target: object, parameter: inspect.Parameter, hint: Any) ->
         raise DeclarationError(
             "declaration.not-injectable",
             f"{describe(target)}: the container cannot fill the parameter {parameter.name!r}"
-            + ("" if hint is None else f" of type {hint!r}"),
+            + ("" if hint is None else f" of type {quoted(hint)}"),
             "annotate it with a class or Annotated[T, TOKEN], give it a default, or pass deps=[...]",
         )
     return Dependency(parameter=parameter.name, key=key, optional=optional)
@@ -176,10 +184,15 @@ def key_in(hint: Any) -> Key | None:
     return typing.cast("type[Any]", hint) if isinstance(hint, type) and hint not in plain else None
 
 
+def _takes_classes(key: type[Any]) -> bool:
+    """Whether a class may be a value of the key: of a metaclass, of ``object``, and of a protocol it may."""
+    return key is object or issubclass(key, type) or bool(getattr(key, "_is_protocol", False))
+
+
 def _check_key(key: object) -> None:
     if not isinstance(key, InjectionToken | type):
         raise DeclarationError(
             "declaration.bad-key",
-            f"{key!r} is no injection key",
+            f"{quoted(key)} is no injection key",
             "use a class or InjectionToken[T]('NAME')",
         )

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from agboss.errors import DeclarationError
+from agboss_memory.wording import quoted
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
@@ -41,7 +42,7 @@ def component_name(kind: str, target: object, name: str | None) -> str:
     if not chosen.strip() or chosen != chosen.strip() or len(chosen) > 64 or not printable:
         raise DeclarationError(
             "declaration.bad-name",
-            f"@{kind} {describe(target)}: the name {chosen!r:.80} is not allowed",
+            f"@{kind} {describe(target)}: the name {quoted(chosen)} is not allowed",
             "use 1 to 64 printable characters without spaces at the ends",
         )
     return chosen

@@ -16,6 +16,7 @@ from agboss.errors import AgbossError, CompactionError
 from agboss.models.chat import LENGTH, ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
+from agboss.tern.returned import updated
 from agboss.units import cancelled_from_outside
 from agboss.windows import Windows
 from agboss_memory.contract import Budget, MemoryTurn, utc_now
@@ -29,6 +30,7 @@ from agboss_memory.stores.contract import (
     SummaryWrite,
     TernPage,
 )
+from agboss_memory.wording import told
 
 logger = logging.getLogger("agboss")
 
@@ -101,7 +103,7 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
     turn = await _turn(request, work, plan)
     try:
         async with asyncio.timeout(meter.MEMORY_SECONDS):
-            update = await plan.strategy.update_memory(turn)
+            update = await updated(work.strategy, plan.strategy.update_memory(turn))
         reported: tuple[UsageRecord, ...] = update.usage
     except (Exception, asyncio.CancelledError) as error:
         # A strategy's fault never fails the Tern, also where something that it waited for was cancelled: told, tried again.
@@ -112,7 +114,7 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
         fate = "given up" if last else "tried again at the next turn"
         live.warn(
             f"strategy {work.strategy!r} failed in update_memory for turn {work.tern} "
-            f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {one_line(f'{type(error).__name__}: {error}')}"
+            f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {one_line(told(error))}"
         )
         await _settle_work(live, work, done=last)
         return
@@ -235,7 +237,7 @@ async def _summarise(live: LiveTern, plan: CompactionPlan, block: Block) -> tupl
 
 async def _failed(live: LiveTern, windows: Windows, block: Block, error: BaseException) -> CompactionError:
     """Record the failed try; gives the error to raise."""
-    cause = one_line(error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}")
+    cause = one_line(error.message if isinstance(error, AgbossError) else told(error))
     after = compaction.after_failure(block, cause)
     fate = "skipped" if after.state == "skipped" else "tried again after the next turn"
     live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
