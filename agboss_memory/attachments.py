@@ -172,7 +172,10 @@ class Attachment(Record, kw_only=True):
             InvalidInputError: ``attachment.missing-file``, ``attachment.no-file`` (a folder, a device),
                 ``attachment.unreadable``, and what the class raises.
         """
-        place = Path(path)
+        try:
+            place = Path(path)
+        except TypeError as error:
+            raise InvalidInputError("attachment.no-file", f"{quoted(path)} is no path", "name a file") from error
         return cls.from_bytes(_content(place), name=place.name if name is None else name, media_type=media_type)
 
     def __repr__(self) -> str:

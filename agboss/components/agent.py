@@ -186,6 +186,9 @@ def agent(
         if not isinstance(shares_thread, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             text = f"{label}: shares_thread={quoted(shares_thread)}"
             raise DeclarationError("declaration.invalid", text, "use True or False")
+        if prompt is not None and not isinstance(prompt, str) and not callable(prompt):  # pyright: ignore[reportUnnecessaryIsInstance]
+            text = f"{label}: prompt={quoted(prompt)}"
+            raise DeclarationError("declaration.invalid", text, "use text, or a function of a PromptContext")
         uses = listed(label, "tools", tools)
         attach_component(
             cls,

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agboss.components.keys import InjectableSpec
 from agboss.components.naming import describe
@@ -52,6 +52,15 @@ def component_of(target: object) -> ComponentSpec | None:
 
 def attach_component(target: Any, spec: ComponentSpec) -> None:
     """Put a component record on ``target``. A second kind on the same target is an error."""
+    label = f"@{spec.kind} {describe(target)}"
+    if not isinstance(spec.description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        text = f"{label}: description={quoted(spec.description)}"
+        raise DeclarationError("declaration.invalid", text, "use text")
+    for field in ("input", "output"):
+        model: object = getattr(spec, field, None)
+        if model is not None and not (isinstance(model, type) and issubclass(model, BaseModel)):
+            text = f"{label}: {field}={quoted(getattr(spec, field))} is no pydantic model"
+            raise DeclarationError("declaration.bad-model", text, "use a class that derives from pydantic.BaseModel")
     present = metadata_of(target)
     if present.component is not None:
         raise DeclarationError(
@@ -59,7 +68,11 @@ def attach_component(target: Any, spec: ComponentSpec) -> None:
             f"{describe(target)} is already declared as {present.component.kind} {present.component.name!r}",
             f"remove @{present.component.kind} or @{spec.kind}",
         )
-    setattr(target, ATTRIBUTE, replace(present, component=spec))
+    try:
+        setattr(target, ATTRIBUTE, replace(present, component=spec))
+    except (AttributeError, TypeError) as error:
+        text = f"{quoted(target)} cannot be declared as {spec.kind}"
+        raise DeclarationError("declaration.bad-target", text, f"put @{spec.kind} on a class of your own") from error
 
 
 def attach_injectable(target: Any, spec: InjectableSpec) -> None:

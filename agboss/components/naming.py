@@ -25,7 +25,7 @@ def kebab(name: str) -> str:
 
 def check_name(kind: str, target: object, name: str | None) -> str:
     """The component's name: as given, else the kebab-case class name. Raises DeclarationError on a bad one."""
-    chosen = kebab(describe(target)) if name is None else name
+    chosen = _text(kind, target, name)
     if not _NAME.fullmatch(chosen):
         raise DeclarationError(
             "declaration.bad-name",
@@ -37,7 +37,7 @@ def check_name(kind: str, target: object, name: str | None) -> str:
 
 def component_name(kind: str, target: object, name: str | None) -> str:
     """The name as given, else the kebab-case class name. Raises DeclarationError."""
-    chosen = kebab(describe(target)) if name is None else name
+    chosen = _text(kind, target, name)
     printable = all(not unicodedata.category(letter).startswith("C") for letter in chosen)
     if not chosen.strip() or chosen != chosen.strip() or len(chosen) > 64 or not printable:
         raise DeclarationError(
@@ -46,6 +46,14 @@ def component_name(kind: str, target: object, name: str | None) -> str:
             "use 1 to 64 printable characters without spaces at the ends",
         )
     return chosen
+
+
+def _text(kind: str, target: object, name: object) -> str:
+    chosen = kebab(describe(target)) if name is None else name
+    if isinstance(chosen, str):
+        return chosen
+    text = f"@{kind} {describe(target)}: the name {quoted(chosen)} is not allowed"
+    raise DeclarationError("declaration.bad-name", text, "use text")
 
 
 def normal_name(name: str) -> str:

@@ -184,10 +184,10 @@ def tool_spec(
         )
     label = describe(target)
     chosen = name or (kebab(label).replace("-", "_") if isinstance(target, type) else label)
-    if not re.fullmatch(_TOOL_NAME, chosen):
+    if not isinstance(chosen, str) or not re.fullmatch(_TOOL_NAME, chosen):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DeclarationError(
             "declaration.bad-name",
-            f"@tool {label}: the name {chosen!r} is not allowed",
+            f"@tool {label}: the name {quoted(chosen)} is not allowed",
             "use up to 64 letters, digits, dashes and underscores",
         )
     if not is_seconds(timeout):

@@ -75,6 +75,9 @@ def workflow(
             raise DeclarationError(
                 "declaration.invalid", f"{label}: version={quoted(version)}", "use text such as '1.0.0'"
             )
+        if prompt_variables is not None and not isinstance(prompt_variables, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            text = f"{label}: prompt_variables={quoted(prompt_variables)}"
+            raise DeclarationError("declaration.invalid", text, "use a dict of texts")
         attach_component(
             cls,
             WorkflowSpec(

@@ -16,6 +16,7 @@ from agboss import (
     AgbossError,
     AgentRuntime,
     App,
+    Attachment,
     Compaction,
     CopyError,
     Decision,
@@ -23,12 +24,17 @@ from agboss import (
     FunctionRouter,
     InvalidInputError,
     JevRouter,
+    StoreUrlError,
     agent,
     create_app,
+    injectable,
     provide,
+    provide_class,
+    provide_factory,
     router,
     tool,
     workflow,
+    workflow_start,
 )
 from agboss.components.metadata import MOST, is_count, is_seconds
 from agboss.server import make_server
@@ -41,6 +47,8 @@ from agboss_memory import (
     MemoryStore,
     SlidingWindowStrategy,
     load_thread,
+    open_store,
+    strategy_for,
 )
 
 
@@ -300,9 +308,63 @@ class TestClassesAndObjects:
         assert raised.value.code == code
         assert told in str(raised.value)
 
+    @pytest.mark.parametrize("value", [5, [0], object(), True, 10**5000], ids=range(5))
+    @pytest.mark.parametrize(
+        ("declare", "name", "fixed", "code"),
+        [
+            (agent, "name", {}, "declaration.bad-name"),
+            (router, "name", {}, "declaration.bad-name"),
+            (workflow, "name", {"flow": []}, "declaration.bad-name"),
+            (tool, "name", {}, "declaration.bad-name"),
+            (workflow_start, "name", {}, "declaration.bad-name"),
+            (agent, "description", {}, "declaration.invalid"),
+            (agent, "prompt", {}, "declaration.invalid"),
+            (agent, "input", {}, "declaration.bad-model"),
+            (agent, "output", {}, "declaration.bad-model"),
+            (workflow, "prompt_variables", {"flow": []}, "declaration.invalid"),
+            (provide_factory, "factory", {"key": Clock}, "declaration.bad-provider"),
+            (provide_class, "cls", {"key": Clock}, "declaration.bad-provider"),
+            (injectable, "scope", {}, "declaration.invalid"),
+        ],
+    )
+    def test_of_a_value_that_fits_nowhere(
+        self, declare: Any, name: str, fixed: dict[str, Any], code: str, value: Any
+    ) -> None:
+        def run(self: Any) -> str:
+            """Run."""
+            return ""
+
+        def declared() -> None:
+            declare(**fixed, **{name: value})(type("Thing", (), {"run": run}))
+
+        with pytest.raises(DeclarationError) as raised:
+            declared()
+        refused(raised.value, code, "")
+        with pytest.raises(DeclarationError) as placed:
+            agent(value)
+        refused(placed.value, "declaration.bad-target", "cannot be declared as agent")
+
+    def test_of_a_url_a_path_and_a_configuration(self) -> None:
+        values: list[Any] = [None, 5, [0]]
+        for value in values:
+            with pytest.raises(StoreUrlError):
+                open_store(odd(value))
+            with pytest.raises(InvalidInputError) as path:
+                Attachment.from_path(odd(value))
+            refused(path.value, "attachment.no-file", repr(value))
+            with pytest.raises(InvalidInputError) as config:
+                strategy_for(odd(value))
+            refused(config.value, "memory-config.invalid", repr(value))
+
     @pytest.mark.parametrize(
         ("argument", "told"),
         [
+            ({"window": "8000"}, "whole number"),
+            ({"window": True}, "whole number"),
+            ({"reply_reserve": -1}, "whole number"),
+            ({"schemas": "one"}, "schemas=[...]"),
+            ({"accepts": None}, "accepts=[...]"),
+            ({"max_result_chars": 5}, "dict"),
             ({"store": MemoryStore}, "MemoryStore(...)"),
             ({"store": None}, "append()"),
             ({"model": MemoryModel}, "MemoryModel(...)"),
