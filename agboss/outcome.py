@@ -20,6 +20,7 @@ from agboss_memory.contract import utc_now
 from agboss_memory.messages import Tern, TernStatus
 from agboss_memory.records import Record, replace
 from agboss_memory.stores.pauses import PAUSE
+from agboss_memory.wording import told
 
 
 class Outcome(Record, kw_only=True):
@@ -124,7 +125,7 @@ def failed(live: LiveTern, error: BaseException, *, stopped: str, timeout: float
         node = live.path[-1] if live.path else live.start
         wrapped = TernFailedError(
             "run.failed",
-            f"{place} failed in {node!r}: {type(error).__name__}: {one_line(str(error))}",
+            f"{place} failed in {node!r}: {one_line(told(error))}",
             f"mend what {node!r} calls; in Python the exception itself is error.__cause__",
             node=node,
         )

@@ -34,6 +34,7 @@ from agboss.viewing import Viewing
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import TernStatus
 from agboss_memory.stores.files import FileWrite
+from agboss_memory.wording import told
 
 MOST_STALLS = 5
 """How often a Tern is taken over without a new step in between; it may be the Tern that ends its processes."""
@@ -150,7 +151,7 @@ async def _in_scope(runtime: Runtime, live: LiveTern, scope: TernScope) -> Finis
         if finished is None:
             raise
         # The answer is there; only a resource of the Tern could not be closed.
-        live.warn(f"a resource of the turn could not be closed: {one_line(f'{type(error).__name__}: {error}')}")
+        live.warn(f"a resource of the turn could not be closed: {one_line(told(error))}")
     return finished
 
 

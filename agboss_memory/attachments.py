@@ -12,6 +12,7 @@ from stat import S_ISDIR, S_ISREG
 from agboss_memory.errors import InvalidInputError
 from agboss_memory.messages import AttachmentRecord, MediaKind, media_kind
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted
 
 LARGEST_ATTACHMENT = 100 * 2**20
 """Bytes; a larger file is refused. One above 20 MiB is kept, and a model reads a placeholder for it."""
@@ -126,13 +127,13 @@ class Attachment(Record, kw_only=True):
         if not isinstance(self.media_type, str) or not re.fullmatch(_TYPE, self.media_type):
             raise InvalidInputError(
                 "attachment.bad-type",
-                f"{self.media_type!r:.80} is no media type (attachment {self.name!r:.80})",
+                f"{quoted(self.media_type)} is no media type (attachment {quoted(self.name)})",
                 "write type/subtype in lower case and without parameters, such as 'image/png'",
             )
         if not isinstance(self.data, bytes):
             raise InvalidInputError(
                 "attachment.bad-data",
-                f"attachment {self.name!r:.80}: the data is a {type(self.data).__name__}, not bytes",
+                f"attachment {quoted(self.name)}: the data is a {type(self.data).__name__}, not bytes",
                 "pass bytes; text.encode() makes some of text",
             )
         _check_size(self.name, len(self.data))
@@ -171,7 +172,10 @@ class Attachment(Record, kw_only=True):
             InvalidInputError: ``attachment.missing-file``, ``attachment.no-file`` (a folder, a device),
                 ``attachment.unreadable``, and what the class raises.
         """
-        place = Path(path)
+        try:
+            place = Path(path)
+        except TypeError as error:
+            raise InvalidInputError("attachment.no-file", f"{quoted(path)} is no path", "name a file") from error
         return cls.from_bytes(_content(place), name=place.name if name is None else name, media_type=media_type)
 
     def __repr__(self) -> str:
@@ -221,18 +225,18 @@ def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_FILE_NAME:
         raise InvalidInputError(
             "attachment.bad-name",
-            f"{name!r:.80} is no name of an attachment",
+            f"{quoted(name)} is no name of an attachment",
             f"use 1 to {LONGEST_FILE_NAME} characters of text",
         )
 
 
 def _check_size(name: str, size: int) -> None:
     if size == 0:
-        raise InvalidInputError("attachment.empty", f"attachment {name!r:.80} is empty", "leave it out")
+        raise InvalidInputError("attachment.empty", f"attachment {quoted(name)} is empty", "leave it out")
     if size > LARGEST_ATTACHMENT:
         raise InvalidInputError(
             "attachment.too-large",
-            f"attachment {name!r:.80} has {size} bytes, more than {LARGEST_ATTACHMENT}",
+            f"attachment {quoted(name)} has {size} bytes, more than {LARGEST_ATTACHMENT}",
             f"give a smaller file; models get at most {LARGEST_ATTACHMENT // 2**20 // 5} MiB of one",
             size=size,
         )

@@ -29,6 +29,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agboss_memory.errors import InvalidInputError
 from agboss_memory.nearest import close_names
+from agboss_memory.wording import quoted
 
 
 def _as_decimal(value: object) -> object:
@@ -282,12 +283,11 @@ def _problem(item: Mapping[str, Any]) -> str:
         given = str(item["ctx"]["tag"])
         near = close_names(given.lower(), KINDS)
         hint = f"did you mean {near[0]!r}?" if near else "kinds are " + ", ".join(KINDS)
-        return f"{_pointer(item['loc'])}/kind: unknown kind {given!r:.80}; {hint}"
+        return f"{_pointer(item['loc'])}/kind: unknown kind {quoted(given)}; {hint}"
     if item["type"] == "union_tag_not_found":
         return f"{_pointer(item['loc'])}/kind: missing; kinds are {', '.join(KINDS)}"
     text = str(item["msg"]).removeprefix("Value error, ")
-    shown = repr(item["input"])
-    return f"{_pointer(item['loc']) or '(the whole)'}: {text} (got {shown[:80]})"
+    return f"{_pointer(item['loc']) or '(the whole)'}: {text} (got {quoted(item['input'])})"
 
 
 __all__ = [

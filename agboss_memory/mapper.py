@@ -26,6 +26,7 @@ from agboss_memory.notices import (
     placeholder,
 )
 from agboss_memory.records import Record, replace
+from agboss_memory.wording import told
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What a model that takes images takes; another type must stand in ``accepts`` by itself."""
@@ -295,7 +296,7 @@ async def mapped(mapper: LlmMessageMapper, request: MapRequest) -> tuple[Message
     except Exception as error:
         raise StrategyError(
             "memory.mapper",
-            f"mapper {name!r} failed for agent {request.agent!r}: {type(error).__name__}: {error}",
+            f"mapper {name!r} failed for agent {request.agent!r}: {told(error)}",
             "mend the mapper; the Tern is stored as failed",
         ) from error
     if not isinstance(given, Sequence) or not all(isinstance(message, Message) for message in given):

@@ -42,6 +42,7 @@ from agboss_memory.strategies import WindowStrategy, strategy_for
 from agboss_memory.tokens import TiktokenCounter, load_counter
 from agboss_memory.tokens.calibration import Calibration
 from agboss_memory.tool_results import capped, fetch_tool_result, holds_stub
+from agboss_memory.wording import quoted
 
 CALLS_PER_TURN = 4
 """Model calls for memory between two user messages, Compact not counted."""
@@ -105,6 +106,9 @@ class Memory:
         mapper: Turns stored messages into what is sent; None = ``DefaultLlmMessageMapper``.
         reader: Reads the bytes of attachments; None = the store's own ``files``.
         clock: Gives the moment, aware UTC.
+
+    Raises:
+        InvalidInputError: An argument is not acceptable: a class instead of an object, one text instead of a list.
     """
 
     def __init__(
@@ -131,6 +135,17 @@ class Memory:
     ) -> None:
         if not agent:
             raise InvalidInputError("memory.agent", "the agent of a Memory has no name", "pass agent=")
+        asked = ("store", store, "append"), ("model", model, "generate"), ("stub_model", stub_model, "generate")
+        for name, given, method in (*asked, ("counter", counter, "count"), ("mapper", mapper, "map")):
+            _check_object(name, given, method)
+        for name, number in (("window", window), ("reply_reserve", reply_reserve), ("summary_window", summary_window)):
+            if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise _refused(name, number, "use a whole number of tokens, or None")
+        for name, items in (("schemas", schemas), ("accepts", accepts)):
+            if isinstance(items, str) or not isinstance(items, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise _refused(name, items, f"write {name}=[...]")
+        if max_result_chars is not None and not isinstance(max_result_chars, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise _refused("max_result_chars", max_result_chars, "use a dict of characters by the tool's name")
         self.config: AnyMemoryConfig = SummarizingWindowConfig() if config is None else parse_memory_config(config)
         self.counter: TokenCounter = counter or TiktokenCounter()
         self.window = window
@@ -455,3 +470,15 @@ def _with_files(messages: list[Message], attachments: Sequence[Attachment]) -> l
 
 def _reserve(window: int | None) -> int:
     return 0 if window is None or window <= 0 else min(4096, window // 8)
+
+
+def _check_object(name: str, given: object, method: str) -> None:
+    if given is None and name != "store":
+        return
+    if isinstance(given, type) or not callable(getattr(given, method, None)):
+        hint = f"call it: {given.__name__}(...)" if isinstance(given, type) else f"pass an object with {method}()"
+        raise _refused(name, given, hint)
+
+
+def _refused(name: str, given: object, hint: str) -> InvalidInputError:
+    return InvalidInputError("memory.bad-argument", f"Memory: {name}={quoted(given)} cannot be used", hint)

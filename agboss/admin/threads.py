@@ -15,7 +15,7 @@ from agboss.admin.window import parts
 from agboss.app import App, Thread
 from agboss.errors import AgbossError
 from agboss.server.endpoint import whole
-from agboss.server.problems import Problem, ServerError, problem_of
+from agboss.server.problems import Problem, problem_of
 from agboss_memory.messages import Tern
 from agboss_memory.records import Record
 
@@ -171,9 +171,6 @@ async def show_tern(visit: Visit) -> Response:
         terns = await app.threads.terns(thread, before=number + 1, limit=1, owner=visit.owner)
         own = {one.name: one.memory_config is not None for one in await app.agents()}
         answers = await app.threads.decisions(thread, number, owner=visit.owner)
-    if not terns or terns[0].number != number:
-        text = f"there is no Tern {number}"
-        raise ServerError("memory.no-such-tern", text, "choose one from the thread's page", status=404)
     calls, failing = _calls(terns[0], own)
     return visit.render(
         "tern.html", thread=thread, tern=terns[0], calls=calls, failing=failing, answers=answers, agent=agent

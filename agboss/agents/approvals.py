@@ -16,6 +16,7 @@ from agboss.pauses import Ask, Decision, PauseRequired, decision_step, pause_ste
 from agboss_memory.messages import ToolCall
 from agboss_memory.records import Record
 from agboss_memory.tool_results import capped
+from agboss_memory.wording import told
 
 LONGEST_NOTE = 2_000
 """Characters of other arguments that a model is told."""
@@ -89,5 +90,5 @@ async def _needed(tool: BoundTool, call: ToolCall, context: ToolContext, warn: C
         made = rule(arguments, context)
         return bool(await made if inspect.isawaitable(made) else made)
     except Exception as error:  # whoever cannot tell must not let it run
-        warn(f"needs_approval of tool {tool.spec.name!r} failed, so a person is asked: {type(error).__name__}: {error}")
+        warn(f"needs_approval of tool {tool.spec.name!r} failed, so a person is asked: {told(error)}")
         return True

@@ -21,6 +21,7 @@ from agboss_memory.contract import ConversationLog
 from agboss_memory.records import Record, replace
 from agboss_memory.tool_results import capped
 from agboss_memory.tool_results import fetch_tool_result as stored_result
+from agboss_memory.wording import told
 
 _ARGS_SECTION = r"(?m)^\s*Args:\s*$"
 _ARG_LINE = r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$"
@@ -114,7 +115,7 @@ async def run_tool(tool: BoundTool, arguments: str, context: ToolContext) -> tup
             raise
         return _error(tool, "it cancelled itself"), False  # something that the tool waited for was cancelled
     except (Exception, SystemExit) as error:  # whatever a tool raises is told to the model, never to the caller
-        return _error(tool, f"{type(error).__name__}: {error}"), False
+        return _error(tool, told(error)), False
     if scope.cancelled_caught:
         return _error(tool, f"no result within {tool.spec.timeout:g} s"), False
     return capped(text, tool.limit), True

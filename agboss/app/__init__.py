@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agboss.app.agents import AgentInfo, agent_infos
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
+    from agboss.app.past import past_tern
     from agboss.app.progress import CompactProgress
     from agboss.app.recovery import catch_up, left_behind, recover
     from agboss.app.resuming import ResumeArguments, cancel_paused, open_pauses_of, resume_request
@@ -33,6 +34,7 @@ else:
                 "create_app",
             ),
             "agboss.app.memory": ("AppMemory",),
+            "agboss.app.past": ("past_tern",),
             "agboss.app.progress": ("CompactProgress",),
             "agboss.app.recovery": ("catch_up", "left_behind", "recover"),
             "agboss.app.resuming": ("ResumeArguments", "cancel_paused", "open_pauses_of", "resume_request"),
@@ -72,6 +74,7 @@ __all__ = [
     "direct_agents",
     "left_behind",
     "open_pauses_of",
+    "past_tern",
     "recover",
     "resume_request",
     "spend_of",

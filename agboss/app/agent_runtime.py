@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Self, cast
 
 from agboss.app.app import DEFAULT_STORE, STORE_VARIABLE, App, create_app
+from agboss.app.arguments import check_flags, check_models, check_store, mapper_provider
 from agboss.app.memory import AppMemory
 from agboss.app.streaming import RunStream
 from agboss.app.threads import AppThreads
 from agboss.components.boundary import AnswerFinish, TaskStart
 from agboss.components.injection import ProviderLike
-from agboss.components.workflow import workflow
+from agboss.components.metadata import listed
+from agboss.components.workflow import as_providers, workflow
 from agboss.definitions import (
     AgentDefinition,
     DefinitionFolder,
@@ -32,6 +34,7 @@ from agboss_memory.attachments import Attachment
 from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.records import Record, Struct
 from agboss_memory.stores import Store, open_store
+from agboss_memory.wording import quoted
 
 Definitions = DefinitionFolder | str | os.PathLike[str] | Sequence[AgentDefinition | Mapping[str, Any]]
 
@@ -72,7 +75,8 @@ class AgentRuntime:
         offline: Replace every model by a built-in one.
 
     Raises:
-        InvalidInputError: A definition of the list is none, or two have one name.
+        InvalidInputError: A definition of the list is none, two have one name, or another argument is not acceptable.
+        DeclarationError: ``tools`` or ``providers`` is no list, or holds what is no provider.
     """
 
     def __init__(
@@ -86,6 +90,11 @@ class AgentRuntime:
         llm_message_mapper: LlmMessageMapper | type[LlmMessageMapper] | None = None,
         offline: bool = False,
     ) -> None:
+        check_flags(offline=offline)
+        check_models(models)
+        check_store(store)
+        mapper_provider(llm_message_mapper)
+        as_providers("AgentRuntime", providers)
         self._folder: DefinitionFolder | None = None
         self._listed: dict[str, AgentDefinition] = {}
         if isinstance(definitions, DefinitionFolder):
@@ -96,7 +105,7 @@ class AgentRuntime:
             self._listed = _listed(definitions)
         url = store if store is not None else os.environ.get(STORE_VARIABLE, DEFAULT_STORE)
         self._store = open_store(url) if isinstance(url, str) else url
-        self._tools = tuple(tools)
+        self._tools = listed("AgentRuntime", "tools", tools)
         self._models = models
         self._providers = tuple(providers)
         self._mapper = llm_message_mapper
@@ -313,6 +322,9 @@ class _Shared:
 
 
 def _listed(definitions: Sequence[AgentDefinition | Mapping[str, Any]]) -> dict[str, AgentDefinition]:
+    if isinstance(definitions, Mapping | type) or not isinstance(definitions, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        text = f"definitions={quoted(cast('object', definitions))} is neither a folder nor a list"
+        raise InvalidInputError("app.invalid", text, "pass a folder of JSON files, or a list of definitions")
     found: dict[str, AgentDefinition] = {}
     for definition in map(parse_definition, definitions):
         if definition.name in found:

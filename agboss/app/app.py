@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import atexit
 import logging
-import math
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from pydantic import BaseModel
 
 import agboss.app as parts  # what looks at memory, and streams, are loaded when they are used
+from agboss.app.arguments import check_flags, check_models, check_seconds, check_store, mapper_provider
 from agboss.app.assembly import Assembly
 from agboss.app.declared import declared
 from agboss.app.lifecycle import AppSettings, Lifecycle
 from agboss.app.request import RunArguments, check_id, make_request, start_named
 from agboss.app.threads import AppThreads
 from agboss.components.boundary import StartSpec
-from agboss.components.injection import Provider, ProviderLike, provide, provide_class
+from agboss.components.injection import ProviderLike
 from agboss.components.workflow import as_providers
 from agboss.container import CURRENT
 from agboss.errors import AppStateError, InvalidInputError, NestedSyncError, UnknownThreadError
@@ -34,6 +34,7 @@ from agboss_memory.attachments import Attachment
 from agboss_memory.mapper import LlmMessageMapper
 from agboss_memory.stores import Store, open_store
 from agboss_memory.stores.contract import ThreadRef
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
@@ -86,18 +87,19 @@ def create_app(
         InvalidInputError: Another argument is not acceptable.
         StoreUrlError: The store URL names no store.
     """
+    check_flags(offline=offline, record_views=record_views)
     off = offline or os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0")
-    replacing = (*as_providers("create_app", providers), *_mapper_provider(llm_message_mapper))
+    replacing = (*as_providers("create_app", providers), *mapper_provider(llm_message_mapper))
     assembly = Assembly(declared(workflow), providers=replacing, offline=off)
     if memory_work not in ("inline", "background"):
-        raise InvalidInputError("app.invalid", f"memory_work={memory_work!r}", "use 'inline' or 'background'")
+        raise InvalidInputError("app.invalid", f"memory_work={quoted(memory_work)}", "use 'inline' or 'background'")
     if thread_policy not in get_args(ThreadPolicy):
         hint = "use 'enqueue', 'reject' or 'interrupt'"
-        raise InvalidInputError("app.invalid", f"thread_policy={thread_policy!r}", hint)
-    _check_seconds("queue_timeout", queue_timeout)
-    _check_seconds("memory_timeout", memory_timeout)
-    _check_models(models)
-    _check_store(store)
+        raise InvalidInputError("app.invalid", f"thread_policy={quoted(thread_policy)}", hint)
+    check_seconds("queue_timeout", queue_timeout)
+    check_seconds("memory_timeout", memory_timeout)
+    check_models(models)
+    check_store(store)
     url = store if store is not None else os.environ.get(STORE_VARIABLE)
     if url is None:
         url = DEFAULT_STORE
@@ -114,58 +116,6 @@ def create_app(
             record_views=record_views,
         ),
     )
-
-
-def _mapper_provider(mapper: Any) -> tuple[Provider, ...]:
-    if mapper is None:
-        return ()
-    if isinstance(mapper, LlmMessageMapper):
-        return (provide(LlmMessageMapper, mapper),)
-    if isinstance(mapper, type) and issubclass(mapper, LlmMessageMapper):
-        return (provide_class(LlmMessageMapper, mapper),)
-    raise InvalidInputError(
-        "app.invalid",
-        f"llm_message_mapper={mapper!r:.80} is no mapper",
-        "pass a subclass of LlmMessageMapper, or one of it",
-    )
-
-
-def _check_seconds(name: str, seconds: Any) -> None:
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not (number and 0 <= seconds < math.inf):
-        raise InvalidInputError("app.invalid", f"{name}={seconds!r}", "use a number of seconds, 0 or more")
-
-
-def _check_models(models: Any) -> None:
-    if models is None or isinstance(models, ModelSource):
-        return
-    if not isinstance(models, Mapping):
-        raise InvalidInputError(
-            "app.invalid",
-            f"models is a {type(models).__name__}",
-            "pass a dict of chat models by id, or a source such as ScriptedModels()",
-        )
-    for name, model in cast("Mapping[object, object]", models).items():
-        if not isinstance(name, str):
-            raise InvalidInputError("app.invalid", f"models has the key {name!r:.80}", "use model ids as keys")
-        if not callable(getattr(model, "generate", None)):
-            raise InvalidInputError(
-                "app.invalid",
-                f"models[{name!r}]={model!r:.80} is no chat model",
-                "pass an object with 'async def generate(request)'",
-            )
-
-
-def _check_store(store: Any) -> None:
-    if store is None or isinstance(store, str):
-        return
-    methods = (getattr(store, name, None) for name in ("open", "close", "thread", "terns"))
-    if isinstance(store, type) or not all(map(callable, methods)):
-        raise InvalidInputError(
-            "app.invalid",
-            f"store={store!r:.80} is no store",
-            "use 'sqlite:///path', 'memory://', or a store such as MemoryStore()",
-        )
 
 
 class App:
@@ -234,7 +184,7 @@ class App:
             AppStateError: The App is open in another event loop.
         """
         if grace is not None:
-            _check_seconds("grace", grace)
+            check_seconds("grace", grace)
         await self._lifecycle.aclose(grace)
 
     async def execute(

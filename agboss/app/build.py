@@ -34,6 +34,7 @@ from agboss_memory.records import Struct
 from agboss_memory.stores.contract import WindowSpec
 from agboss_memory.strategies.turns import TurnMemory
 from agboss_memory.tokens import counter_for, load_counter
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss_memory.config import AnyMemoryConfig
@@ -409,7 +410,7 @@ def _named(name_of: Callable[[Any], str]) -> Callable[[Any], str]:
         except (KeyError, TypeError):
             raise RouterError(
                 "router.not-a-component",
-                f"a router gave {target!r:.80}, which is neither the name nor the class of a component of the flow",
+                f"a router gave {quoted(target)}, which is neither the name nor the class of a component of the flow",
                 "give one of the router's routes",
             ) from None
 

@@ -19,6 +19,7 @@ from agboss.windows import Windows
 from agboss_memory.contract import utc_now
 from agboss_memory.records import Record
 from agboss_memory.stores import Store, new_holder, release_holder
+from agboss_memory.wording import told
 
 logger = logging.getLogger("agboss")
 
@@ -209,7 +210,7 @@ class Lifecycle:
                         if (work.key, work.number) == (one.key, one.number):
                             work.cancel()
             except Exception as error:  # whatever it is, also of a store of one's own: the next try may succeed in time
-                logger.warning("leases could not be renewed: %s: %s", type(error).__name__, error)
+                logger.warning("leases could not be renewed: %s", told(error))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start a task that the App finishes before it closes."""
@@ -222,7 +223,7 @@ class Lifecycle:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            logger.debug("a task of %r ended with %r", self.assembly.spec.name, error)
+            logger.debug("a task of %r ended with %s", self.assembly.spec.name, told(error))
 
     async def _finish_tasks(self) -> None:
         while self._tasks:

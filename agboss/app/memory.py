@@ -9,7 +9,7 @@ from agboss.agents import AgentPlan
 from agboss.app.holding import carried, held
 from agboss.app.past import past_conversation, past_tern, past_window
 from agboss.app.progress import HearProgress, ProgressTeller
-from agboss.app.request import check_id
+from agboss.app.request import check_count, check_flag, check_id
 from agboss.app.working_memory import WorkingMemory, working_memory
 from agboss.components.agent import PromptContext
 from agboss.conversing import PreviewConversation, RunningConversation
@@ -17,7 +17,7 @@ from agboss.errors import InvalidInputError, ThreadBusyError
 from agboss.queue import thread_line
 from agboss.run import LiveTern
 from agboss.runtime import Runtime
-from agboss.tern import ContextRequest, build_context, compact_block
+from agboss.tern import ContextRequest, build_context, compact_block, compressed
 from agboss_memory.compaction import PER_TERN, plan_blocks
 from agboss_memory.config import AnyMemoryConfig, parse_memory_config
 from agboss_memory.contract import CompressReport, MemoryContext, utc_now
@@ -26,11 +26,12 @@ from agboss_memory.records import replace
 from agboss_memory.replay import WhatIf, what_if
 from agboss_memory.stores.contract import MessagePage, ThreadRef, ThreadState
 from agboss_memory.tokens import TiktokenCounter, count_async, load_counter
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
 
-LONGEST_NUMBER = 18
+LONGEST_NUMBER = 15
 """Digits of a message's number."""
 
 MOST_BLOCKS = 10_000
@@ -73,6 +74,7 @@ class AppMemory:
         runtime = await self._lifecycle.runtime()
         plan = self._agent(runtime, agent)
         state = await self._state(runtime, thread, owner)
+        check_count("call", call, least=0)
         past = None if tern is None else await past_tern(runtime.store, state, tern)
         window = state.window if past is None else await past_window(runtime.store, state, runtime.plan, past)
         log: PreviewConversation | None = None
@@ -120,6 +122,7 @@ class AppMemory:
             InvalidInputError: The configuration is none, or the agent is unknown.
             StrategyError: A request could not be made to fit the window.
         """
+        check_count("last", last, least=1)
         config = parse_memory_config(config)
         runtime = await self._lifecycle.runtime()
         plan = self._agent(runtime, agent)
@@ -156,10 +159,14 @@ class AppMemory:
 
         Raises:
             CompactionError: The summariser failed; what was written before stays.
+            StrategyError: A strategy of your own raised, or gave no CompressReport.
             ThreadBusyError: A Tern is running in the thread.
             UnknownThreadError: No such thread, or one of another owner.
-            InvalidInputError: The agent is unknown, or there are several and none was named.
+            InvalidInputError: The agent is unknown, there are several and none was named, or ``progress`` is no function.
         """
+        if progress is not None and not callable(progress):
+            what = f"progress={quoted(progress)} cannot be called"
+            raise InvalidInputError("memory.bad-progress", what, "pass a function of a CompactProgress, or None")
         runtime = await self._lifecycle.runtime(models=True)
         reader = self._reader(runtime, agent)
         await self._lock(runtime, thread)
@@ -192,7 +199,8 @@ class AppMemory:
 
     async def _compress(self, live: LiveTern, agent: AgentPlan) -> CompressReport:
         own = agent.config is not None
-        return await agent.strategy.compress(
+        return await compressed(
+            agent,
             MemoryContext(
                 thread_id=live.thread,
                 owner=live.owner,
@@ -202,7 +210,7 @@ class AppMemory:
                 summaries=live.window.summaries,
                 budget=agent.budget,
                 log=RunningConversation(live, agent, recorded=True) if own else None,
-            )
+            ),
         )
 
     async def _catch_up(
@@ -236,7 +244,10 @@ class AppMemory:
         Raises:
             ThreadBusyError: A Tern is running in the thread.
             UnknownThreadError: No such thread, or one of another owner.
+            InvalidInputError: The agent is unknown or not named, or ``summary`` is no whole number.
         """
+        if summary is not None:
+            check_count("summary", summary, least=0)
         runtime = await self._lifecycle.runtime()
         reader = self._reader(runtime, agent)
         await self._lock(runtime, thread)
@@ -268,7 +279,15 @@ class AppMemory:
             all_states: Also retired and superseded ones.
             before: Only those that begin before this Tern or message; None = no bound.
             limit: At most so many, the newest; None = all.
+
+        Raises:
+            UnknownThreadError: No such thread, or one of another owner.
+            InvalidInputError: The agent is unknown or not named, or another argument is not acceptable.
         """
+        check_flag("all_states", all_states)
+        for name, value in (("before", before), ("limit", limit)):
+            if value is not None:
+                check_count(name, value, least=0)
         runtime = await self._lifecycle.runtime()
         state = await self._state(runtime, thread, owner)
         whose = _whose(self._reader(runtime, agent))
@@ -291,8 +310,9 @@ class AppMemory:
 
         Raises:
             UnknownThreadError: No such thread, or one of another owner.
-            InvalidInputError: The agent is unknown, or there are several and none was named.
+            InvalidInputError: The agent is unknown, there are several and none was named, or ``number`` is no whole number.
         """
+        check_count("number", number, least=0)
         runtime = await self._lifecycle.runtime()
         plan = self._agent(runtime, agent)
         state = await self._state(runtime, thread, owner)
@@ -313,11 +333,11 @@ class AppMemory:
             InvalidInputError: ``memory.no-such-result``: no tool result of that id in the agent's conversation.
             UnknownThreadError: No such thread, or one of another owner.
         """
-        number = message.removeprefix("m-")
+        number = message.removeprefix("m-") if isinstance(message, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
         known = number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER
         found = await self.message(thread, int(number) if known else 0, agent, owner=owner)
         if found is None or found.role != "tool":
-            text = f"there is no tool result {message!r:.80} in thread {thread!r}"
+            text = f"there is no tool result {quoted(message)} in thread {thread!r}"
             raise InvalidInputError("memory.no-such-result", text, "use the id from a shortened result, such as m-7")
         return found.content
 
@@ -363,9 +383,9 @@ class AppMemory:
         agents = runtime.plan.agents
         if agent is None and len(agents) == 1:
             return next(iter(agents.values()))
-        if agent is not None and agent in agents:
+        if isinstance(agent, str) and agent in agents:
             return agents[agent]
-        what = f"agent {agent!r} is unknown" if agent is not None else f"there are {len(agents)} agents"
+        what = f"agent {quoted(agent)} is unknown" if agent is not None else f"there are {len(agents)} agents"
         raise InvalidInputError("memory.which-agent", what, "name one of: " + ", ".join(agents))
 
 

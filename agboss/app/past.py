@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agboss.agents import AgentPlan
+from agboss.components.metadata import is_count
 from agboss.conversing import PreviewConversation
 from agboss.errors import InvalidInputError
 from agboss.plan import Plan
 from agboss_memory.messages import Block, Message, Summary, Tern
 from agboss_memory.stores.contract import MessagePage, Store, TernPage, ThreadState, Window
+from agboss_memory.wording import quoted
 
 
 async def past_tern(store: Store, state: ThreadState, number: int) -> Tern:
     """A Tern by its number. Raises InvalidInputError when the thread has none of that number."""
-    found = await store.terns(state.key, TernPage(after=number - 1, before=number + 1, limit=1)) if number > 0 else ()
+    found = (
+        await store.terns(state.key, TernPage(after=number - 1, before=number + 1, limit=1))
+        if is_count(number, least=1)
+        else ()
+    )
     if not found:
-        text = f"thread {state.info.id!r} has no turn {number}"
-        raise InvalidInputError("memory.no-such-tern", text, f"name one of 1 to {state.info.terns}")
+        text = f"thread {state.info.id!r} has no turn {quoted(number)}"
+        hint = f"name one of 1 to {state.info.terns}" if state.info.terns else "the thread has no turn yet"
+        raise InvalidInputError("memory.no-such-tern", text, hint)
     return found[0]
 
 

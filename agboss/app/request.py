@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from agboss.components.boundary import StartSpec
-from agboss.components.metadata import component_of
+from agboss.components.metadata import MOST, component_of, is_count, is_seconds
 from agboss.components.naming import describe
 from agboss.errors import InvalidInputError
 from agboss.flow import Graph
@@ -18,6 +18,7 @@ from agboss.runtime import RunRequest
 from agboss.units import new_id
 from agboss_memory.attachments import Attachment
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted
 
 LONGEST_ID = 512
 """Characters of a thread id, an owner or an idempotency key."""
@@ -43,6 +44,7 @@ def make_request(workflow: str, graph: Graph, start: Any, input: Any, arguments:
     check_id("owner", arguments.owner)
     check_id("idempotency_key", arguments.idempotency_key)
     check_timeout(arguments.timeout)
+    check_flag("create_thread", arguments.create_thread)
     return RunRequest(
         thread=new_id() if thread is None else thread,
         create=thread is None or arguments.create_thread,
@@ -62,9 +64,9 @@ def start_named(graph: Graph, name: str) -> type[Any]:
     """The class of a start of the flow. Raises InvalidInputError."""
     starts = {node.spec.name for node in graph.of_kind("start")}
     found = {known: target for target, known in graph.names.items() if known in starts}
-    if name not in found:
+    if not isinstance(name, str) or name not in found:  # pyright: ignore[reportUnnecessaryIsInstance]
         hint = f"the starts are: {', '.join(found)}"
-        raise InvalidInputError("run.wrong-start", f"{name!r:.80} is no start", hint)
+        raise InvalidInputError("run.wrong-start", f"{quoted(name)} is no start", hint)
     return found[name]
 
 
@@ -75,7 +77,7 @@ def _attachments(given: Any) -> tuple[Attachment, ...]:
         wrong = next((item for item in files if not isinstance(item, Attachment)), None)
         if wrong is None:
             return cast("tuple[Attachment, ...]", files)
-        what = f"attachments holds {wrong!r:.80}"
+        what = f"attachments holds {quoted(wrong)}"
     raise InvalidInputError(
         "run.bad-attachments", what, "pass a list of Attachment.from_path(...) and Attachment.from_bytes(...)"
     )
@@ -83,11 +85,24 @@ def _attachments(given: Any) -> tuple[Attachment, ...]:
 
 def check_timeout(seconds: Any) -> None:
     """Raises InvalidInputError unless ``seconds`` is None or above 0."""
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if seconds is not None and not (number and seconds > 0):
+    if seconds is not None and not is_seconds(seconds):
         raise InvalidInputError(
-            "run.bad-timeout", f"timeout={seconds!r:.80}", "use a number of seconds above 0, or None"
+            "run.bad-timeout", f"timeout={quoted(seconds)}", "use a number of seconds above 0, or None"
         )
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raises InvalidInputError unless ``value`` is True or False: the text ``"no"`` would count as True."""
+    if not isinstance(value, bool):
+        raise InvalidInputError("run.bad-flag", f"{name}={quoted(value)}", "use True or False")
+
+
+def check_count(name: str, value: Any, *, least: int) -> None:
+    """Raises InvalidInputError unless ``value`` is a whole number from ``least`` on."""
+    if not is_count(value, least=least):
+        many = isinstance(value, int) and value > MOST
+        hint = f"use a whole number, {least} or more" + (f", and at most {MOST}" if many else "")
+        raise InvalidInputError("threads.bad-count", f"{name}={quoted(value)}", hint)
 
 
 def check_id(name: str, value: Any) -> None:
@@ -128,7 +143,7 @@ def _start_and_value(workflow: str, graph: Graph, start: Any, input: Any) -> tup
     if given is None:
         if input is not None:
             raise InvalidInputError(
-                "run.wrong-start", f"{start!r:.80} is no start", f"name a start class first; the starts are: {names}"
+                "run.wrong-start", f"{quoted(start)} is no start", f"name a start class first; the starts are: {names}"
             )
         if len(starts) > 1:
             raise InvalidInputError(
@@ -181,7 +196,7 @@ def _task(spec: StartSpec, value: Any) -> str:
 def _metadata_json(metadata: Any) -> str:
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(
-            "run.bad-metadata", f"metadata={metadata!r:.80} is a {type(metadata).__name__}", "pass a dict, or None"
+            "run.bad-metadata", f"metadata={quoted(metadata)} is a {type(metadata).__name__}", "pass a dict, or None"
         )
     try:
         text = to_json(dict(cast("Mapping[Any, Any]", metadata)), inf_nan_mode="constants").decode()

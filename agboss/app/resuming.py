@@ -21,6 +21,7 @@ from agboss_memory.records import Record, replace
 from agboss_memory.stores.admissions import Resumable, WindowSpec
 from agboss_memory.stores.contract import Commit, TernPage, ThreadRef
 from agboss_memory.stores.pauses import Resumption
+from agboss_memory.wording import quoted
 
 LONGEST_REASON = 10_000
 """Characters of a reason."""
@@ -142,11 +143,11 @@ async def _end(runtime: Runtime, found: Resumable) -> bool:
 def _decision(given: Any) -> Decision:
     decision = Decision(approved=given) if isinstance(given, bool) else given
     if not isinstance(decision, Decision):
-        what = f"decision={given!r:.80} is none"
+        what = f"decision={quoted(given)} is none"
         raise InvalidInputError("pause.bad-decision", what, "pass True, False or a Decision(approved=...)")
     problem = ""
     if not isinstance(decision.approved, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        problem = f"approved={decision.approved!r:.80} is neither True nor False"
+        problem = f"approved={quoted(decision.approved)} is neither True nor False"
     elif not isinstance(decision.reason, str) or len(decision.reason) > LONGEST_REASON:  # pyright: ignore[reportUnnecessaryIsInstance]
         problem = f"reason is no text of at most {LONGEST_REASON} characters"
     elif decision.arguments is not None and not isinstance(decision.arguments, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -210,7 +211,7 @@ async def _named(runtime: Runtime, key: int, given: ResumeArguments) -> _Found:
                 return _Found(tern=found, question=question)
     raise PauseError(
         "pause.unknown",
-        f"thread {given.thread!r} was never asked {pause_id!r:.80}",
+        f"thread {given.thread!r} was never asked {quoted(pause_id)}",
         "take the id from result.pause, or from app.threads.pauses(thread)",
         thread=given.thread,
         pause_id=pause_id,

@@ -12,6 +12,7 @@ from agboss.runtime import Runtime
 from agboss_memory.contract import utc_now
 from agboss_memory.records import Record
 from agboss_memory.stores.spending import SpendQuery, SpendRow
+from agboss_memory.wording import quoted
 
 LONGEST = 3660
 """Days of one report."""
@@ -36,7 +37,7 @@ class Spend(Record, kw_only=True):
 async def spend_of(runtime: Runtime, days: int, owner: str | None) -> Spend:
     """The report of the last ``days`` days, today among them. Raises InvalidInputError."""
     if not is_count(days, least=1) or days > LONGEST:
-        raise InvalidInputError("spend.bad-days", f"days={days!r:.80}", f"use a whole number from 1 to {LONGEST}")
+        raise InvalidInputError("spend.bad-days", f"days={quoted(days)}", f"use a whole number from 1 to {LONGEST}")
     check_id("owner", owner)
     today = utc_now().date()
     query = SpendQuery(

@@ -11,8 +11,7 @@ from pydantic_core import to_jsonable_python
 
 import agboss.app as parts  # what goes on with paused turns, and copies of threads, are loaded when they are used
 import agboss_memory.stores as stores
-from agboss.app.request import check_id
-from agboss.components.metadata import is_count
+from agboss.app.request import check_count, check_id
 from agboss.errors import InvalidInputError
 from agboss.pauses import Pause, PauseAnswer, questions
 from agboss.recording import RecordedCall, recorded_call
@@ -20,7 +19,17 @@ from agboss.units import new_id
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import Message, Summary, Tern
 from agboss_memory.records import Record, replace
-from agboss_memory.stores.contract import Append, Finding, TernPage, ThreadCopy, ThreadInfo, ThreadRef, WindowSpec
+from agboss_memory.stores.contract import (
+    Append,
+    Finding,
+    Store,
+    TernPage,
+    ThreadCopy,
+    ThreadInfo,
+    ThreadRef,
+    WindowSpec,
+)
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss.app.lifecycle import Lifecycle
@@ -75,11 +84,6 @@ class ThreadExport(Record, kw_only=True):
         return stores.dump_thread(self.copy)
 
 
-def _check_count(name: str, value: Any, *, least: int) -> None:
-    if not is_count(value, least=least):
-        raise InvalidInputError("threads.bad-count", f"{name}={value!r:.80}", f"use a whole number, {least} or more")
-
-
 class AppThreads:
     """The threads of one App's workflow. An operator's view: no owner is needed, one that is named is checked."""
 
@@ -99,7 +103,7 @@ class AppThreads:
         Raises:
             InvalidInputError: ``limit``, ``owner`` or ``after`` is not acceptable.
         """
-        _check_count("limit", limit, least=1)
+        check_count("limit", limit, least=1)
         check_id("owner", owner)
         check_id("after", after)
         store = (await self._lifecycle.runtime()).store
@@ -123,7 +127,7 @@ class AppThreads:
             UnknownThreadError: No such thread, or one of another owner.
         """
         if last is not None:
-            _check_count("last", last, least=0)
+            check_count("last", last, least=0)
         runtime = await self._lifecycle.runtime()
         state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
         if last is not None:
@@ -155,9 +159,9 @@ class AppThreads:
             InvalidInputError: ``before`` or ``limit`` is below 1.
             UnknownThreadError: No such thread, or one of another owner.
         """
-        _check_count("limit", limit, least=1)
+        check_count("limit", limit, least=1)
         if before is not None:
-            _check_count("before", before, least=1)
+            check_count("before", before, least=1)
         store = (await self._lifecycle.runtime()).store
         state = await store.thread(self._ref(thread, owner), WindowSpec())
         return await store.terns(state.key, TernPage(before=before, limit=limit, newest=True))
@@ -198,14 +202,15 @@ class AppThreads:
 
         Raises:
             CopyError: A line or the whole cannot be taken in, or the thread or one of its idempotency keys is there.
-            InvalidInputError: It belongs to another workflow, or an id is not acceptable.
+            InvalidInputError: It belongs to another workflow, an id is not acceptable, or ``lines`` are no lines
+                (``copy.no-lines``).
         """
         copy = stores.load_thread(lines)
         name = self._lifecycle.assembly.spec.name
         if copy.workflow != name:
             raise InvalidInputError(
                 "threads.other-workflow",
-                f"the thread belongs to workflow {copy.workflow!r:.80}, not to {name!r}",
+                f"the thread belongs to workflow {quoted(copy.workflow)}, not to {name!r}",
                 "import it with the App of its own workflow",
                 workflow=copy.workflow,
             )
@@ -230,11 +235,11 @@ class AppThreads:
         """What the model calls of a Tern were shown, by agent; of an App with ``record_views=True``.
 
         Raises:
+            InvalidInputError: ``tern`` is below 1, or the thread has no such Tern (``memory.no-such-tern``).
             UnknownThreadError: No such thread, or one of another owner.
         """
-        runtime = await self._lifecycle.runtime()
-        state = await runtime.store.thread(self._ref(thread, owner), WindowSpec())
-        return tuple(map(recorded_call, await runtime.store.views(state.key, tern)))
+        store, key = await self._place(thread, tern, owner)
+        return tuple(map(recorded_call, await store.views(key, tern)))
 
     async def pauses(self, thread: str, *, owner: str | None = None) -> tuple[Pause, ...]:
         """The calls of a thread that wait for a decision, oldest Tern first.
@@ -250,13 +255,11 @@ class AppThreads:
         """What a Tern was asked about, in that order, and what was decided; kept as long as the thread.
 
         Raises:
-            InvalidInputError: ``tern`` is below 1.
+            InvalidInputError: ``tern`` is below 1, or the thread has no such Tern (``memory.no-such-tern``).
             UnknownThreadError: No such thread, or one of another owner.
         """
-        _check_count("tern", tern, least=1)
-        store = (await self._lifecycle.runtime()).store
-        state = await store.thread(self._ref(thread, owner), WindowSpec())
-        asked = questions(await store.steps(state.key, tern), thread, tern)
+        store, key = await self._place(thread, tern, owner)
+        asked = questions(await store.steps(key, tern), thread, tern)
         return tuple(PauseAnswer(pause=one.pause, decision=one.decision) for one in asked)
 
     async def delete(self, thread: str, *, owner: str | None = None) -> None:
@@ -280,6 +283,14 @@ class AppThreads:
             for tern in page:
                 yield tern
             after = page[-1].number
+
+    async def _place(self, thread: str, tern: int, owner: str | None) -> tuple[Store, int]:
+        """The store and the thread's key there, once it is sure that the thread has the Tern."""
+        check_count("tern", tern, least=1)
+        store = (await self._lifecycle.runtime()).store
+        state = await store.thread(self._ref(thread, owner), WindowSpec())
+        await parts.past_tern(store, state, tern)
+        return store, state.key
 
     def _ref(self, thread: str, owner: str | None) -> ThreadRef:
         check_id("thread", thread)

@@ -13,6 +13,7 @@ from agboss.errors import (
     StoreUrlError,
     TernFailedError,
 )
+from agboss_memory.wording import told
 
 FAILED = 1
 """Exit code of a run or a check that failed."""
@@ -40,7 +41,7 @@ def as_error(error: BaseException) -> AgbossError:
     """A typed error for anything that was raised."""
     if isinstance(error, AgbossError):
         return error
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    text = told(error)
     return AgbossError(
         "cli.unexpected", f"{text} ({place(error)})", "this is a fault in the workflow's code or in agboss"
     )
@@ -50,7 +51,7 @@ def cause(error: AgbossError) -> str:
     """What a failed Tern was stopped by, in one line; empty when the error says it itself."""
     if not isinstance(error, TernFailedError) or error.__cause__ is None:
         return ""
-    return f"{type(error.__cause__).__name__}: {error.__cause__} ({place(error.__cause__)})"
+    return f"{told(error.__cause__)} ({place(error.__cause__)})"
 
 
 def place(error: BaseException) -> str:

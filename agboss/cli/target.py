@@ -16,6 +16,7 @@ from agboss.components.tool import ToolSpec
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AgbossError
 from agboss_memory.nearest import close_names
+from agboss_memory.wording import told
 
 APP_VARIABLE = "AGBOSS_APP"
 FORM = "write module:Class, for example --app desk:CompactingDesk"
@@ -113,7 +114,7 @@ def _module(name: str, reference: str) -> Any:
 
 def _broken(name: str, error: BaseException) -> CommandError:
     where = f"{error.filename}:{error.lineno}" if isinstance(error, SyntaxError) else place(error)
-    text = f"module {name!r} cannot be imported: {type(error).__name__}: {error} ({where})"
+    text = f"module {name!r} cannot be imported: {told(error)} ({where})"
     return CommandError("cli.broken-app", text, "mend the module", app=name)
 
 

@@ -18,6 +18,7 @@ from agboss.components.metadata import (
     caller_locals,
     docstring,
     is_count,
+    listed,
     settings_error,
 )
 from agboss.components.naming import component_name, describe
@@ -27,6 +28,7 @@ from agboss.errors import DeclarationError, InvalidInputError
 from agboss_memory.contract import BaseMemoryStrategy
 from agboss_memory.records import Record
 from agboss_memory.tool_results import FETCH_TOOL_RESULT, fetch_tool_result
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss_memory.config import AnyMemoryConfig
@@ -181,6 +183,13 @@ def agent(
         _check_counts(label, history_limit, history_summaries, max_tool_calls)
         _check_temperature(label, temperature)
         _check_thinking(label, thinking)
+        if not isinstance(shares_thread, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            text = f"{label}: shares_thread={quoted(shares_thread)}"
+            raise DeclarationError("declaration.invalid", text, "use True or False")
+        if prompt is not None and not isinstance(prompt, str) and not callable(prompt):  # pyright: ignore[reportUnnecessaryIsInstance]
+            text = f"{label}: prompt={quoted(prompt)}"
+            raise DeclarationError("declaration.invalid", text, "use text, or a function of a PromptContext")
+        uses = listed(label, "tools", tools)
         attach_component(
             cls,
             AgentSpec(
@@ -192,17 +201,17 @@ def agent(
                 model=_model(label, model),
                 thinking=thinking,
                 temperature=temperature,
-                tools=tuple(_tool_use(item, names) for item in tools if not _is_fetch(item)),
+                tools=tuple(_tool_use(item, names) for item in uses if not _is_fetch(item)),
                 history_limit=history_limit,
                 history_summaries=history_summaries,
                 strategy=None if memory_strategy is None else strategy_use(label, memory_strategy, names),
                 memory=None if memory_config is None else _memory_use(memory_config),
                 shares_thread=shares_thread,
-                fetches=any(map(_is_fetch, tools)),
+                fetches=any(map(_is_fetch, uses)),
                 input=input,
                 output=output,
                 max_tool_calls=max_tool_calls,
-                examples=tuple(examples),
+                examples=_texts(label, examples),
             ),
         )
         return cls
@@ -215,21 +224,30 @@ def _check_counts(label: str, limit: int | None, summaries: int | None, calls: i
     for field_name, value in counts:
         inherited = value is None and field_name != "max_tool_calls"
         if not inherited and not is_count(value):
-            raise DeclarationError("declaration.invalid", f"{label}: {field_name}={value!r:.80}", _COUNT)
+            raise DeclarationError("declaration.invalid", f"{label}: {field_name}={quoted(value)}", _COUNT)
 
 
 def _check_temperature(label: str, value: Any) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is not None and not (number and 0 <= value < math.inf):
         raise DeclarationError(
-            "declaration.invalid", f"{label}: temperature={value!r:.80}", "use a number, 0 or more, such as 0.2"
+            "declaration.invalid", f"{label}: temperature={quoted(value)}", "use a number, 0 or more, such as 0.2"
         )
 
 
 def _check_thinking(label: str, value: Any) -> None:
     if value is not None and value not in get_args(Thinking):
         hint = "use " + ", ".join(map(repr, get_args(Thinking)))
-        raise DeclarationError("declaration.invalid", f"{label}: thinking={value!r:.80}", hint)
+        raise DeclarationError("declaration.invalid", f"{label}: thinking={quoted(value)}", hint)
+
+
+def _texts(label: str, given: Any) -> tuple[str, ...]:
+    found = listed(label, "examples", given)
+    for item in found:
+        if not isinstance(item, str):
+            text = f"{label}: examples holds {quoted(item)}"
+            raise DeclarationError("declaration.invalid", text, "use tasks as text")
+    return found
 
 
 def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec | None:
@@ -265,9 +283,12 @@ def strategy_use(label: str, strategy: StrategyLike, names: Mapping[str, Any]) -
     if isinstance(strategy, BaseMemoryStrategy):
         return StrategyUse(name=type(strategy).__name__, cls=type(strategy), instance=strategy)
     if isinstance(strategy, type) and issubclass(strategy, BaseMemoryStrategy):
+        if missing := ", ".join(sorted(getattr(strategy, "__abstractmethods__", ()))):
+            text = f"{label}: memory_strategy={strategy.__name__} has no {missing}"
+            raise DeclarationError("declaration.bad-strategy", text, f"write {missing} in the class")
         return StrategyUse(name=strategy.__name__, cls=strategy, injectable=injectable_spec(strategy, names))
     raise DeclarationError(
         "declaration.bad-strategy",
-        f"{label}: memory_strategy={strategy!r:.80} is no memory strategy",
+        f"{label}: memory_strategy={quoted(strategy)} is no memory strategy",
         "name a class that derives from BaseMemoryStrategy, or an instance of one",
     )

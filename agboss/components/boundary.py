@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
 from agboss.components.metadata import ComponentSpec, attach_component, docstring
 from agboss.components.naming import check_name, describe
 from agboss.errors import DeclarationError
+from agboss_memory.wording import quoted
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -91,13 +92,13 @@ def _model(kind: str, cls: type[Any], given: type[BaseModel] | None, base: type[
         ),
         None,
     )
-    model = argument if given is None and argument is not str else given
+    model: Any = argument if given is None and argument is not str else given
     if model is None or isinstance(model, TypeVar):
         return None
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise DeclarationError(
             "declaration.bad-model",
-            f"@{kind} {describe(cls)}: {model!r} is no pydantic model",
+            f"@{kind} {describe(cls)}: {quoted(cast('object', model))} is no pydantic model",
             "use a class that derives from pydantic.BaseModel",
         )
     return model

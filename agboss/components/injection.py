@@ -7,11 +7,12 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, overload
 
-from agboss.components.keys import Dependency, InjectableSpec, InjectionToken, Key, Scope
-from agboss.components.metadata import attach_injectable, caller_locals, hints_of, metadata_of
+from agboss.components.keys import Dependency, InjectableSpec, InjectionToken, Key, Scope, key_name
+from agboss.components.metadata import attach_injectable, caller_locals, hints_of, listed, metadata_of
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type[Any])
@@ -39,8 +40,15 @@ ProviderLike: TypeAlias = "Provider | type[Any]"
 
 
 def provide(key: InjectionToken[T] | type[T], value: T) -> Provider:
-    """A ready value under ``key``."""
+    """A ready value under ``key``. Raises DeclarationError for a class where an object of it is meant."""
     _check_key(key)
+    made: object = value
+    if isinstance(key, type) and isinstance(made, type) and not _takes_classes(key):
+        raise DeclarationError(
+            "declaration.bad-provider",
+            f"provide({key.__name__}): {quoted(made)} is a class",
+            f"call it, or use provide_class({key.__name__}, {made.__name__})",
+        )
     return Provider(key=key, kind="value", target=value)
 
 
@@ -57,6 +65,10 @@ def provide_factory(
     Tern) and left in reverse order. Its parameters are injected by annotation, or in the order of ``deps``.
     """
     _check_key(key)
+    _check_scope(scope)
+    if not callable(factory):
+        text = f"provide_factory({key_name(key)}): {quoted(factory)} cannot be called"
+        raise DeclarationError("declaration.bad-provider", text, "pass a function or class, or use provide(KEY, value)")
     found = dependencies_of(factory, deps, caller_locals())
     return Provider(key=key, kind="factory", target=factory, dependencies=found, scope=scope)
 
@@ -69,6 +81,10 @@ def provide_class(key: Any, cls: Any = None, *, scope: Scope | None = None) -> P
     """An instance of ``cls`` (or of ``key`` itself), built by the container."""
     _check_key(key)
     target = key if cls is None else cls
+    _check_scope(scope or "app")
+    if not isinstance(target, type):
+        text = f"provide_class({key_name(key)}): {quoted(target)} is no class"
+        raise DeclarationError("declaration.bad-provider", text, "pass a class, or use provide(KEY, value)")
     spec = injectable_spec(target, caller_locals())
     return Provider(key=key, kind="class", target=target, dependencies=spec.dependencies, scope=scope or spec.scope)
 
@@ -85,6 +101,7 @@ def injectable(target: Any = None, /, *, deps: Sequence[Key] | None = None, scop
         deps: Keys of the constructor's parameters in order; None = read from their annotations.
         scope: ``app`` = one instance for the App (default), ``tern`` = a new one for each Tern.
     """
+    _check_scope(scope)
     names = caller_locals()
 
     def decorate(cls: C) -> C:
@@ -136,6 +153,7 @@ def dependencies_of(
 
 
 def _positional(target: object, parameters: list[inspect.Parameter], deps: Sequence[Key]) -> tuple[Dependency, ...]:
+    deps = listed(describe(target), "deps", deps)
     required = sum(parameter.default is inspect.Parameter.empty for parameter in parameters)
     if not required <= len(deps) <= len(parameters):
         raise DeclarationError(
@@ -159,7 +177,7 @@ def _from_annotation(target: object, parameter: inspect.Parameter, hint: Any) ->
         raise DeclarationError(
             "declaration.not-injectable",
             f"{describe(target)}: the container cannot fill the parameter {parameter.name!r}"
-            + ("" if hint is None else f" of type {hint!r}"),
+            + ("" if hint is None else f" of type {quoted(hint)}"),
             "annotate it with a class or Annotated[T, TOKEN], give it a default, or pass deps=[...]",
         )
     return Dependency(parameter=parameter.name, key=key, optional=optional)
@@ -176,10 +194,20 @@ def key_in(hint: Any) -> Key | None:
     return typing.cast("type[Any]", hint) if isinstance(hint, type) and hint not in plain else None
 
 
+def _takes_classes(key: type[Any]) -> bool:
+    """Whether a class may be a value of the key: of a metaclass, of ``object``, and of a protocol it may."""
+    return key is object or issubclass(key, type) or bool(getattr(key, "_is_protocol", False))
+
+
+def _check_scope(scope: object) -> None:
+    if scope not in ("app", "tern"):
+        raise DeclarationError("declaration.invalid", f"scope={quoted(scope)}", "use 'app' or 'tern'")
+
+
 def _check_key(key: object) -> None:
     if not isinstance(key, InjectionToken | type):
         raise DeclarationError(
             "declaration.bad-key",
-            f"{key!r} is no injection key",
+            f"{quoted(key)} is no injection key",
             "use a class or InjectionToken[T]('NAME')",
         )

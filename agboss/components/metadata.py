@@ -7,16 +7,17 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agboss.components.keys import InjectableSpec
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
 from agboss_memory.nearest import close_names
 from agboss_memory.records import Record, replace
+from agboss_memory.wording import quoted
 
 ATTRIBUTE = "__agboss__"
 Kind: TypeAlias = Literal["workflow", "agent", "router", "action", "tool", "start", "finish", "model_provider"]
@@ -51,6 +52,15 @@ def component_of(target: object) -> ComponentSpec | None:
 
 def attach_component(target: Any, spec: ComponentSpec) -> None:
     """Put a component record on ``target``. A second kind on the same target is an error."""
+    label = f"@{spec.kind} {describe(target)}"
+    if not isinstance(spec.description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        text = f"{label}: description={quoted(spec.description)}"
+        raise DeclarationError("declaration.invalid", text, "use text")
+    for field in ("input", "output"):
+        model: object = getattr(spec, field, None)
+        if model is not None and not (isinstance(model, type) and issubclass(model, BaseModel)):
+            text = f"{label}: {field}={quoted(getattr(spec, field))} is no pydantic model"
+            raise DeclarationError("declaration.bad-model", text, "use a class that derives from pydantic.BaseModel")
     present = metadata_of(target)
     if present.component is not None:
         raise DeclarationError(
@@ -58,7 +68,11 @@ def attach_component(target: Any, spec: ComponentSpec) -> None:
             f"{describe(target)} is already declared as {present.component.kind} {present.component.name!r}",
             f"remove @{present.component.kind} or @{spec.kind}",
         )
-    setattr(target, ATTRIBUTE, replace(present, component=spec))
+    try:
+        setattr(target, ATTRIBUTE, replace(present, component=spec))
+    except (AttributeError, TypeError) as error:
+        text = f"{quoted(target)} cannot be declared as {spec.kind}"
+        raise DeclarationError("declaration.bad-target", text, f"put @{spec.kind} on a class of your own") from error
 
 
 def attach_injectable(target: Any, spec: InjectableSpec) -> None:
@@ -99,22 +113,48 @@ def hints_of(function: Callable[..., Any], local_names: Mapping[str, Any]) -> di
         ) from error
 
 
+MOST = 10**15
+"""The largest count that is taken: sums and products of some still fit a store's columns."""
+
+
 def is_count(value: Any, *, least: int = 0) -> bool:
-    """Whether a value is a whole number and not below ``least``; True and False are none."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    """Whether a value is a whole number from ``least`` to ``MOST``; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST
+
+
+def is_seconds(value: Any, *, zero: bool = False) -> bool:
+    """Whether a value is a number above 0, or 0 too, that a clock can be set to; True and False are none."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        seconds = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return False
+    return seconds > 0 or (zero and seconds == 0)
+
+
+def listed(label: str, name: str, given: Any) -> tuple[Any, ...]:
+    """What an argument lists. Raises DeclarationError when it is no list: one text, one class, None."""
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        return tuple(cast("Iterable[Any]", given))
+    text = f"{label}: {name}={quoted(cast('object', given))} is no list"
+    raise DeclarationError("declaration.invalid", text, f"write {name}=[...]")
 
 
 def settings_error(owner: str, error: ValidationError) -> DeclarationError:
     """A pydantic error as one that names the component, the field, the value and what is wrong."""
     lines: list[str] = []
+    hint = "correct the argument"
     for item in error.errors():
+        if isinstance(item["input"], type):
+            hint = f"call it: {item['input'].__name__}(...)"
         where = ".".join(str(part) for part in item["loc"])
         if item["type"] == "union_tag_invalid":
             lines.append(_unknown_kind(where, item.get("ctx", {})))
             continue
         text = item["msg"].removeprefix("Value error, ")
-        lines.append(f"{where}: {text} (got {item['input']!r:.80})" if where else text)
-    return DeclarationError("declaration.invalid", f"{owner}: " + "; ".join(lines), "correct the argument")
+        lines.append(f"{where}: {text} (got {quoted(item['input'])})" if where else text)
+    return DeclarationError("declaration.invalid", f"{owner}: " + "; ".join(lines), hint)
 
 
 def _unknown_kind(where: str, context: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from agboss.errors import DeclarationError
+from agboss_memory.wording import quoted
 
 # Characters are looked at one by one: to compile a pattern takes as long as to read a hundred names.
 
@@ -39,7 +40,7 @@ def is_kebab(name: str) -> bool:
 
 def check_name(kind: str, target: object, name: str | None) -> str:
     """The component's name: as given, else the kebab-case class name. Raises DeclarationError on a bad one."""
-    chosen = kebab(describe(target)) if name is None else name
+    chosen = _text(kind, target, name)
     if not is_kebab(chosen):
         raise DeclarationError(
             "declaration.bad-name",
@@ -51,15 +52,23 @@ def check_name(kind: str, target: object, name: str | None) -> str:
 
 def component_name(kind: str, target: object, name: str | None) -> str:
     """The name as given, else the kebab-case class name. Raises DeclarationError."""
-    chosen = kebab(describe(target)) if name is None else name
+    chosen = _text(kind, target, name)
     printable = all(not unicodedata.category(letter).startswith("C") for letter in chosen)
     if not chosen.strip() or chosen != chosen.strip() or len(chosen) > 64 or not printable:
         raise DeclarationError(
             "declaration.bad-name",
-            f"@{kind} {describe(target)}: the name {chosen!r:.80} is not allowed",
+            f"@{kind} {describe(target)}: the name {quoted(chosen)} is not allowed",
             "use 1 to 64 printable characters without spaces at the ends",
         )
     return chosen
+
+
+def _text(kind: str, target: object, name: object) -> str:
+    chosen = kebab(describe(target)) if name is None else name
+    if isinstance(chosen, str):
+        return chosen
+    text = f"@{kind} {describe(target)}: the name {quoted(chosen)} is not allowed"
+    raise DeclarationError("declaration.bad-name", text, "use text")
 
 
 def normal_name(name: str) -> str:

@@ -11,6 +11,7 @@ from agboss.components.metadata import ComponentSpec, attach_component, docstrin
 from agboss.components.naming import component_name, describe
 from agboss.components.settings import FunctionRouter, JevRouter, LlmRouter, RouterSettings, RulesRouter
 from agboss.errors import DeclarationError
+from agboss_memory.wording import quoted
 
 C = TypeVar("C", bound=type[Any])
 AnyRouter: TypeAlias = RulesRouter | FunctionRouter | LlmRouter | JevRouter
@@ -57,7 +58,7 @@ def router(
     def decorate(cls: C) -> C:
         label = f"@router {describe(cls)}"
         if not is_count(max_visits, least=1):
-            text = f"{label}: max_visits={max_visits!r:.80}"
+            text = f"{label}: max_visits={quoted(max_visits)}"
             raise DeclarationError("declaration.invalid", text, "use a whole number, 1 or more")
         try:
             settings = _SETTINGS.validate_python(router)

@@ -294,6 +294,15 @@ class FunctionRouter(_RouterSettings):
     local: ClassVar[bool] = False
     function: RouteFunction
 
+    @field_validator("function")
+    @classmethod
+    def _no_class(cls, function: RouteFunction) -> RouteFunction:
+        if isinstance(function, type):
+            raise ValueError(
+                f"{function.__name__} is a class; pass a function, or an object of it: {function.__name__}()"
+            )
+        return function
+
     def __init__(self, function: RouteFunction | None = None, **settings: Any) -> None:
         super().__init__(**({"function": function} if function is not None else {}), **settings)
 
@@ -343,7 +352,7 @@ class JevRouter(_RouterSettings):
     path: str | None = None
     api_key_env: str | None = None
     instructions: str = "Which route should handle the task?"
-    timeout: float = Field(default=30.0, gt=0)
+    timeout: float = Field(default=30.0, gt=0, strict=True, allow_inf_nan=False)
     attempts: int = Field(default=3, ge=1)
 
     @model_validator(mode="after")

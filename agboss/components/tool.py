@@ -13,10 +13,19 @@ from pydantic import BaseModel
 
 from agboss.components.injection import read_injectable
 from agboss.components.keys import Dependency, InjectableSpec, InjectionToken
-from agboss.components.metadata import ComponentSpec, attach_component, caller_locals, component_of, docstring, hints_of
+from agboss.components.metadata import (
+    ComponentSpec,
+    attach_component,
+    caller_locals,
+    component_of,
+    docstring,
+    hints_of,
+    is_seconds,
+)
 from agboss.components.naming import describe, kebab
 from agboss.errors import DeclarationError, InvalidInputError
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted, text_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"
@@ -50,12 +59,12 @@ class ToolContext(Record, kw_only=True):
             InvalidInputError: ``tool.bad-cost``: it is no number from 0 to ``MOST_USD``; nothing is booked.
         """
         try:
-            amount = Decimal(str(usd))
+            amount = Decimal(text_of(usd))
         except ArithmeticError:
             amount = Decimal("nan")
         if not amount.is_finite() or not 0 <= amount <= MOST_USD:
             raise InvalidInputError(
-                "tool.bad-cost", f"report_cost({usd!r:.80})", f"report US dollars from 0 to {MOST_USD}, as a number"
+                "tool.bad-cost", f"report_cost({quoted(usd)})", f"report US dollars from 0 to {MOST_USD}, as a number"
             )
         if self.report is not None:
             self.report(amount, what)
@@ -171,22 +180,26 @@ def tool_spec(
         return present
     if not callable(target):
         raise DeclarationError(
-            "declaration.bad-tool", f"{target!r} is no tool", "pass a function, a class with run(), or a ToolRef"
+            "declaration.bad-tool", f"{quoted(target)} is no tool", "pass a function, a class with run(), or a ToolRef"
         )
     label = describe(target)
     chosen = name or (kebab(label).replace("-", "_") if isinstance(target, type) else label)
-    if not re.fullmatch(_TOOL_NAME, chosen):
+    if not isinstance(chosen, str) or not re.fullmatch(_TOOL_NAME, chosen):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DeclarationError(
             "declaration.bad-name",
-            f"@tool {label}: the name {chosen!r} is not allowed",
+            f"@tool {label}: the name {quoted(chosen)} is not allowed",
             "use up to 64 letters, digits, dashes and underscores",
         )
-    if not timeout > 0:
-        raise DeclarationError("declaration.bad-timeout", f"@tool {label}: timeout={timeout!r} s", "use more than 0 s")
+    if not is_seconds(timeout):
+        text = f"@tool {label}: timeout={quoted(timeout)}"
+        raise DeclarationError("declaration.bad-timeout", text, "use a number of seconds above 0")
+    if not isinstance(max_result_chars, int) or isinstance(max_result_chars, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        text = f"@tool {label}: max_result_chars={quoted(max_result_chars)}"
+        raise DeclarationError("declaration.invalid", text, "use a whole number; 0 or less = no limit of its own")
     if not isinstance(needs_approval, bool) and not callable(needs_approval):
         raise DeclarationError(
             "declaration.bad-approval",
-            f"@tool {label}: needs_approval={needs_approval!r:.80}",
+            f"@tool {label}: needs_approval={quoted(needs_approval)}",
             "use True, False or a function (args, ctx) -> bool",
         )
     text = docstring(target) if description is None else description

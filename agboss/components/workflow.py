@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from agboss.components.injection import Provider, ProviderLike, provide_class
-from agboss.components.metadata import ComponentSpec, attach_component, docstring, settings_error
+from agboss.components.metadata import ComponentSpec, attach_component, docstring, listed, settings_error
 from agboss.components.naming import check_name, describe
 from agboss.components.settings import Compaction, Defaults, Limits, WorkflowSettings
 from agboss.errors import DeclarationError
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss.flow.edges import Edge
@@ -71,7 +72,12 @@ def workflow(
     def decorate(cls: C) -> C:
         label = f"@workflow {describe(cls)}"
         if not isinstance(version, str) or not version or re.search(r"\s", version):
-            raise DeclarationError("declaration.invalid", f"{label}: version={version!r}", "use text such as '1.0.0'")
+            raise DeclarationError(
+                "declaration.invalid", f"{label}: version={quoted(version)}", "use text such as '1.0.0'"
+            )
+        if prompt_variables is not None and not isinstance(prompt_variables, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            text = f"{label}: prompt_variables={quoted(prompt_variables)}"
+            raise DeclarationError("declaration.invalid", text, "use a dict of texts")
         attach_component(
             cls,
             WorkflowSpec(
@@ -113,7 +119,7 @@ def as_settings(label: str, model: type[M], value: M | Mapping[str, Any] | None)
 def as_providers(label: str, providers: Sequence[ProviderLike]) -> tuple[Provider, ...]:
     """Providers, bare classes among them standing for ``provide_class``. Raises DeclarationError."""
     found: list[Provider] = []
-    for item in providers:
+    for item in listed(label, "providers", providers):
         if isinstance(item, Provider):
             found.append(item)
         elif isinstance(item, type):
@@ -121,7 +127,7 @@ def as_providers(label: str, providers: Sequence[ProviderLike]) -> tuple[Provide
         else:
             raise DeclarationError(
                 "declaration.bad-provider",
-                f"{label}: {item!r:.80} is no provider",
+                f"{label}: {quoted(item)} is no provider",
                 "use provide(TOKEN, value), provide_factory(...), provide_class(...) or a class",
             )
     return tuple(found)

@@ -12,6 +12,7 @@ from agboss.errors import AgbossError, InvalidInputError
 from agboss.units import new_id
 from agboss_memory.nearest import close_names
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted
 
 SUFFIX = ".json"
 LARGEST = 1_000_000
@@ -210,7 +211,7 @@ def unknown_agent(name: str, known: Sequence[str]) -> InvalidInputError:
     near = close_names(name, known)
     possible = [item for item in known if NAME.fullmatch(item) and len(item) <= LONGEST_NAME]
     hint = f"did you mean {near[0]!r}?" if near else "the agents are: " + (", ".join(possible) or "none")
-    return InvalidInputError("definition.unknown", f"there is no agent {name!r:.80}", hint, agent=name)
+    return InvalidInputError("definition.unknown", f"there is no agent {quoted(name)}", hint, agent=name)
 
 
 def _invalid(name: str, what: str) -> InvalidInputError:

@@ -11,6 +11,7 @@ from agboss.components.naming import describe, normal_name
 from agboss.errors import AgbossError, DeclarationError
 from agboss.flow.edges import Chain, Routes
 from agboss_memory.records import Record, replace
+from agboss_memory.wording import quoted
 
 _NODE_KINDS = ("start", "agent", "router", "action", "finish")
 
@@ -86,7 +87,7 @@ class _Builder:
         """The name of a component's node; None (and a violation) when it is none."""
         spec = component_of(target)
         if spec is None or spec.kind not in _NODE_KINDS:
-            label = describe(target) if isinstance(target, type) else f"{target!r:.80}"
+            label = describe(target) if isinstance(target, type) else quoted(target)
             code = "flow.unknown-route" if role == "route" else "flow.not-a-component"
             what = "is not decorated" if spec is None else f"is a {spec.kind}"
             self.problem(code, f"{label} stands in the flow as a {role} but {what}", "use @agent, @router or @action")
@@ -156,7 +157,7 @@ def compile_flow(flow: Iterable[Any]) -> tuple[Graph, list[AgbossError]]:
             routes.append(edge)
         else:
             builder.problem(
-                "flow.bad-edge", f"{edge!r:.80} is no edge", "use chain(...), from_(A).next(B) or .routes()"
+                "flow.bad-edge", f"{quoted(edge)} is no edge", "use chain(...), from_(A).next(B) or .routes()"
             )
     builder.own_edges = {name for name, node in builder.nodes.items() if node.next is not None}
     for item in routes:

@@ -18,6 +18,7 @@ from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import ModelReply, ModelRequest
 from agboss.models.embedded_chat import ChatStream, chat_request
 from agboss.models.fetch import fetched_path
+from agboss_memory.wording import text_of
 
 MODEL_VARIABLE = "AGBOSS_EMBEDDED_MODEL"
 """Environment variable with the GGUF file of ``embedded:default``."""
@@ -187,6 +188,6 @@ def _run(
         try:
             server.handle_chat_completions(body, receive)
         except (RuntimeError, ValueError, TypeError) as error:
-            stream.error, stream.error_type = str(error), type(error).__name__
+            stream.error, stream.error_type = text_of(error), type(error).__name__
 
     return work

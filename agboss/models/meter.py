@@ -15,6 +15,7 @@ from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss_memory.messages import UsageRecord
 from agboss_memory.records import Struct, replace
 from agboss_memory.stores.contract import BookedUsage, DaySpend
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss.components.settings import Limits, ModelSpec, RunLimits
@@ -206,10 +207,10 @@ class Meter:
                 "return ModelReply(text=...) from generate()",
             )
         usage = reply.usage
-        if not _countable(usage):
+        if not countable(usage):
             raise ModelError(
                 "model.bad-reply",
-                f"model {request.model!r} of {request.caller!r} reported {usage!r:.120}",
+                f"model {request.model!r} of {request.caller!r} reported {quoted(usage, 120)}",
                 f"report whole numbers of tokens from 0 to {MOST_TOKENS}, and a finite cost of 0 or more",
             )
         self._book(key, record_of(spec, request, usage, self._cost_of), again=again)
@@ -315,7 +316,8 @@ class Meter:
         return f"{self._prefix}{stem}.{count}"
 
 
-def _countable(usage: ModelUsage) -> bool:
+def countable(usage: ModelUsage | UsageRecord) -> bool:
+    """Whether a store takes what a call reports: whole tokens in bounds, and a finite cost."""
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     usd = usage.usd
     if set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) > MOST_TOKENS:

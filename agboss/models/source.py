@@ -12,6 +12,7 @@ from agboss.models.resolve import ModelCatalog
 from agboss_memory.contract import Budget, TokenCounter
 from agboss_memory.records import Record
 from agboss_memory.tokens.calibration import Calibration
+from agboss_memory.wording import quoted
 
 _UNASKED = object()
 
@@ -74,7 +75,7 @@ class ModelHandle:
         """The model itself. Raises ModelKeyError, ModelError and MissingExtraError that name what is missing."""
         if self._model is None:
             found = None if self._source is None else self._source.model_for(self.caller, self.spec)
-            self._model = self._catalog.model(self.spec) if found is None else found
+            self._model = _checked(self.caller, self.spec, self._catalog.model(self.spec) if found is None else found)
         return self._model
 
     @property
@@ -117,3 +118,12 @@ class ModelHandle:
     async def generate(self, request: ModelRequest) -> ModelReply:
         """Answer one request."""
         return await (self._model or self.open()).generate(request)
+
+
+def _checked(caller: Caller, spec: ModelSpec, model: ChatModel) -> ChatModel:
+    """The model. Raises ModelError when a source or a ``@model_provider`` gave something that is none."""
+    if not isinstance(model, type) and callable(getattr(model, "generate", None)):
+        return model
+    hint = f"call it: {model.__name__}(...)" if isinstance(model, type) else "give an object with 'async def generate'"
+    text = f"{caller.kind} {caller.name!r} was given {quoted(model)} for {spec.model!r}, which is no chat model"
+    raise ModelError("model.no-model", text, hint, model=spec.model)

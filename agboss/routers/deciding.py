@@ -11,6 +11,7 @@ from agboss.routers.contract import Router, RouteRequest, RouteResult
 from agboss_memory.messages import TernStatus
 from agboss_memory.notices import NoticeContext, notice
 from agboss_memory.records import replace
+from agboss_memory.wording import quoted, text_of
 
 NameOf: TypeAlias = Callable[[Any], str]
 """Gives the name of a route target: of a component class, or of a name itself."""
@@ -26,9 +27,9 @@ def component_name(target: Any) -> str:
         return name
     raise RouterError(
         "router.not-a-component",
-        f"{target!r} is neither the name of a component nor a decorated class",
+        f"{quoted(target)} is neither the name of a component nor a decorated class",
         "name a class that carries @agent, @action, @router or @workflow_finish, or its name as text",
-        target=repr(target),
+        target=quoted(target),
     )
 
 
@@ -64,10 +65,10 @@ def check_option(request: RouteRequest, choice: str) -> None:
     if choice not in names:
         raise RouterError(
             "router.not-an-option",
-            f"router {request.router!r} chose {choice[:200]!r}, which is not one of its routes",
+            f"router {request.router!r} chose {quoted(choice, 200)}, which is not one of its routes",
             f"its routes are {', '.join(names)}",
             router=request.router,
-            choice=choice[:200],
+            choice=text_of(choice)[:200],
             options=tuple(names),
         )
 

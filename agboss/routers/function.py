@@ -9,6 +9,7 @@ from agboss.components.settings import FunctionRouter
 from agboss.errors import AgbossError, RouterError
 from agboss.routers.contract import RouteRequest, RouteResult
 from agboss.routers.deciding import NameOf, component_name
+from agboss_memory.wording import told
 
 
 class RouteByFunction:
@@ -38,7 +39,7 @@ class RouteByFunction:
         except Exception as error:
             raise RouterError(
                 "router.failed",
-                f"the function of router {request.router!r} raised {type(error).__name__}: {str(error)[:300]}",
+                f"the function of router {request.router!r} raised {told(error)[:300]}",
                 router=request.router,
             ) from error
         if isinstance(found, RouteResult):

@@ -20,6 +20,7 @@ from agboss.routers.deciding import state_text
 from agboss.routers.jev_answers import BadAnswerError, Decisions, read_choice, read_reply
 from agboss.routers.jev_server import decision_key, server_of
 from agboss_memory.messages import UsageRecord
+from agboss_memory.wording import text_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -174,7 +175,7 @@ class RouteByDecision:
             what = f"did not answer within {self._settings.timeout:g} seconds"
             raise self._error("timeout", what, retryable=True) from error
         except self._httpx.HTTPError as error:
-            what = f"could not be reached: {type(error).__name__} {_shown(str(error), key)}".rstrip()
+            what = f"could not be reached: {type(error).__name__} {_shown(text_of(error), key)}".rstrip()
             raise self._error("connection", what, retryable=True) from error
         if response.status_code != 200:
             raise self._http_error(response, key)

@@ -26,6 +26,7 @@ from agboss.server.recovery import Recovery
 from agboss.server.runs import Runs
 from agboss.server.served import Served, ServedApp, ServedRuntime
 from agboss.server.settings import GRACE, LOOPBACK_HOSTS, MAX_BODY, RATE, ServerSettings, make_settings
+from agboss_memory.wording import quoted
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *health.ENDPOINTS,
@@ -69,6 +70,8 @@ def make_server(
     Raises:
         InvalidInputError: An argument is not acceptable.
     """
+    if not isinstance(recover, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError("server.bad-setting", f"recover={quoted(recover)}", "use True or False")
     settings = make_settings(tokens, allowed_hosts, allowed_origins, max_body, rate_limit, grace)
     metrics = Metrics()
     service = Service(served=_served(target), runs=Runs(metrics), metrics=metrics, settings=settings)

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agboss.app.request import check_id
+from agboss.components.metadata import is_seconds
 from agboss.errors import InvalidInputError
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 SHORTEST_TOKEN = 16
@@ -57,6 +59,9 @@ def make_settings(
     """Checked settings. Raises InvalidInputError; no message shows a token."""
     for name, number in (("max_body", max_body), ("rate_limit", rate), ("grace", grace)):
         _check_number(name, number)
+    for name, names in (("allowed_hosts", allowed_hosts), ("allowed_origins", allowed_origins)):
+        if isinstance(names, str):  # one text would be taken letter by letter
+            raise InvalidInputError("server.bad-setting", f"{name}={quoted(names)} is no list", f"write {name}=[...]")
     return ServerSettings(
         owners={_checked_token(token, owner): owner for token, owner in (tokens or {}).items()},
         allowed_hosts=frozenset(host.lower() for host in allowed_hosts),
@@ -122,7 +127,7 @@ def _checked_token(token: Any, owner: Any) -> bytes:
     if not usable or " " in token:
         raise InvalidInputError(
             "server.bad-token",
-            f"a token of owner {owner!r:.80} is not acceptable",
+            f"a token of owner {quoted(owner)} is not acceptable",
             f"use {SHORTEST_TOKEN} or more printable ASCII characters, for example secrets.token_urlsafe()",
         )
     if owner is None:
@@ -132,6 +137,5 @@ def _checked_token(token: Any, owner: Any) -> bytes:
 
 
 def _check_number(name: str, value: Any) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and 0 <= value < math.inf):
-        raise InvalidInputError("server.bad-setting", f"{name}={value!r:.80}", "use a number, 0 or more")
+    if not is_seconds(value, zero=True) or value == math.inf:
+        raise InvalidInputError("server.bad-setting", f"{name}={quoted(value)}", "use a number, 0 or more")

@@ -12,6 +12,7 @@ from agboss.tern.choose import Choice, ChooseRequest, choose
 from agboss.tern.dispatch import DispatchRequest, dispatch
 from agboss.tern.finish import Finished, FinishRequest, finish
 from agboss.tern.record import Recorded, RecordRequest, record
+from agboss.tern.returned import compressed
 from agboss.tern.update_memory import (
     UPDATE_TRIES,
     MemoryReport,
@@ -41,6 +42,7 @@ __all__ = [
     "build_context",
     "choose",
     "compact_block",
+    "compressed",
     "dispatch",
     "finish",
     "record",

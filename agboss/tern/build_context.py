@@ -11,6 +11,7 @@ from types import MappingProxyType
 from agboss.agents import AgentPlan, BoundTool, fetch_tool
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
+from agboss.tern.returned import checked_again, viewed
 from agboss_memory.attachments import PartContentReader
 from agboss_memory.contract import Budget, ConversationLog, MemoryContext, MemoryView, OlderMessages
 from agboss_memory.fit import FitRequest, Fitted, fit, roomy, surely_fits
@@ -20,6 +21,7 @@ from agboss_memory.records import Record, replace
 from agboss_memory.render import user_message, user_text
 from agboss_memory.stores.contract import Window
 from agboss_memory.tool_results import FETCH_TOOL_RESULT, holds_stub
+from agboss_memory.wording import told
 
 NO_TOOLS: Mapping[str, BoundTool] = MappingProxyType({})
 
@@ -81,9 +83,19 @@ async def build_context(request: ContextRequest) -> BuiltContext:
     Raises:
         StrategyError: The strategy raised, or gave something that is no view; names the strategy. Or the mapper did.
     """
+    view = await _view(request, request.agent.budget)
+    try:
+        return await _shown(request, view)
+    except AgbossError:
+        raise
+    except Exception:
+        checked_again(request.agent, view)
+        raise
+
+
+async def _shown(request: ContextRequest, view: MemoryView) -> BuiltContext:
     agent = request.agent
     budget = agent.budget
-    view = await _view(request, budget)
     system = _system(request)
     tools = _tools(request, view)
     exact = agent.config is not None
@@ -198,23 +210,16 @@ async def _view(request: ContextRequest, budget: Budget) -> MemoryView:
     )
     try:
         made = strategy.build_context(context)
-        view = made if isinstance(made, MemoryView) or not inspect.isawaitable(made) else await made
+        view: object = made if isinstance(made, MemoryView) or not inspect.isawaitable(made) else await made
     except AgbossError:
         raise
     except Exception as error:
         raise StrategyError(
             "memory.build-context",
-            f"strategy {agent.strategy_name!r} of agent {agent.name!r} failed in build_context: "
-            f"{type(error).__name__}: {error}",
+            f"strategy {agent.strategy_name!r} of agent {agent.name!r} failed in build_context: {told(error)}",
             "mend the strategy; the Tern is stored as failed",
         ) from error
-    if not isinstance(view, MemoryView):
-        raise StrategyError(
-            "memory.no-view",
-            f"strategy {agent.strategy_name!r} of agent {agent.name!r} gave {type(view).__name__}, not a MemoryView",
-            "return MemoryView(...) from build_context",
-        )
-    return view
+    return viewed(agent, view)
 
 
 def _messages(fitted: Fitted, request: ContextRequest) -> tuple[Message, ...]:

@@ -15,6 +15,7 @@ from agboss.run import LiveTern, as_answer, as_model
 from agboss_memory.contract import MemoryView
 from agboss_memory.records import Record
 from agboss_memory.render import user_message
+from agboss_memory.wording import told
 
 
 class DispatchRequest(Record, kw_only=True):
@@ -101,7 +102,7 @@ async def _action(request: DispatchRequest, name: str) -> NodeAnswer:
         raise
     except Exception as error:
         raise TernFailedError(
-            "action.failed", f"action {name!r} failed: {type(error).__name__}: {error}", "mend the action", action=name
+            "action.failed", f"action {name!r} failed: {told(error)}", "mend the action", action=name
         ) from error
     if plan.spec.output is not None:
         result = as_model(plan.spec.output, result, name)

@@ -15,6 +15,7 @@ from agboss.errors import AgbossError, CompactionError
 from agboss.models.chat import LENGTH, ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
+from agboss.tern.returned import updated
 from agboss.units import cancelled_from_outside
 from agboss.windows import Windows
 from agboss_memory.contract import Budget, MemoryTurn, utc_now
@@ -28,6 +29,7 @@ from agboss_memory.stores.contract import (
     SummaryWrite,
     TernPage,
 )
+from agboss_memory.wording import told
 
 logger = logging.getLogger("agboss")
 
@@ -103,7 +105,7 @@ async def _update(request: MemoryRequest, work: PendingWork) -> None:
     turn = await _turn(request, work, plan)
     try:
         async with asyncio.timeout(live.meter.memory_timeout):
-            update = await plan.strategy.update_memory(turn)
+            update = await updated(work.strategy, plan.strategy.update_memory(turn))
         reported: tuple[UsageRecord, ...] = update.usage
     except (Exception, asyncio.CancelledError) as error:
         # A strategy's fault never fails the Tern, also where something that it waited for was cancelled: told, tried again.
@@ -273,4 +275,4 @@ def _stopped(error: BaseException) -> bool:
 def _cause(error: BaseException) -> str:
     if _stopped(error):
         return "it was cancelled"
-    return one_line(error.message if isinstance(error, AgbossError) else f"{type(error).__name__}: {error}")
+    return one_line(error.message if isinstance(error, AgbossError) else told(error))

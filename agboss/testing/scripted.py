@@ -19,6 +19,7 @@ from agboss.testing.requests import RoutedRequest
 from agboss.testing.steps import Call, Reply, Route, Step, as_step, shown
 from agboss_memory import BaseMemoryStrategy
 from agboss_memory.messages import ToolCall
+from agboss_memory.wording import quoted
 
 RequestT = TypeVar("RequestT", ModelRequest, RoutedRequest)
 
@@ -305,7 +306,7 @@ def _check_has_model(component: Any) -> None:
 
 
 def _shown(component: Any) -> str:
-    return component.__name__ if isinstance(component, type) else f"{component!r:.80}"
+    return component.__name__ if isinstance(component, type) else quoted(component)
 
 
 def _declared_model(target: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -14,6 +14,7 @@ from agboss.components.naming import describe
 from agboss.components.tool import ToolRef, tool_spec
 from agboss.errors import DeclarationError
 from agboss_memory.records import Record
+from agboss_memory.wording import quoted
 
 
 class Reply(Record, kw_only=True):
@@ -101,7 +102,7 @@ def as_step(item: Any) -> Step:
             return tuple(calls)
     raise DeclarationError(
         "testing.bad-step",
-        f"{item!r:.80} is no step",
+        f"{quoted(cast('object', item))} is no step",
         "use reply('...'), call_tool(Tool, ...), a list of call_tool(...), route_to(Component), or plain text",
     )
 
@@ -114,4 +115,4 @@ def shown(step: Step) -> str:
         return f"call_tool({step.tool}, {json.loads(step.arguments)})"
     if isinstance(step, Route):
         return f"route_to({step.target if isinstance(step.target, str) else describe(step.target)})"
-    return repr(step)
+    return quoted(step)

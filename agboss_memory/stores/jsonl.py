@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
-from agboss_memory.errors import CopyError
+from agboss_memory.errors import CopyError, InvalidInputError
 from agboss_memory.messages import Block, Summary, Tern, as_utc
 from agboss_memory.records import Record, replace
 from agboss_memory.stores.admissions import BookedUsage, PendingWork
 from agboss_memory.stores.checks import by_agent, repeated_results
 from agboss_memory.stores.copies import MessageCopy, SummaryCopy, TernCopy, ThreadCopy
+from agboss_memory.wording import quoted
 
 FORMAT = 1
 """Number of the format that is written, and the newest that is read."""
@@ -71,10 +72,11 @@ def load_thread(lines: Iterable[str]) -> ThreadCopy:
     """The thread that ``lines`` hold. Empty lines are passed over. Of several results of one call the last counts.
 
     Raises:
+        InvalidInputError: ``copy.no-lines``: there are no lines to read.
         CopyError: A line is no record (``copy.malformed``), the format is unknown (``copy.unknown-format``), or the end
             is missing or counts otherwise (``copy.cut-off``). The error names the line.
     """
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    numbered = ((number, line) for number, line in enumerate(_lines(lines), 1) if _text(number, line).strip())
     first, head = next(numbered, (1, ""))
     thread = _head(first, head)
     found: dict[str, list[Record]] = {name: [] for name, _ in _PARTS.values()}
@@ -90,7 +92,7 @@ def load_thread(lines: Iterable[str]) -> ThreadCopy:
             name, made = _PARTS[kind]
             found[name].append(_record(number, made, values))
         else:
-            _malformed(number, f"its type {kind!r:.40} is not known")
+            _malformed(number, f"its type {quoted(kind, 40)} is not known")
     counts = {name: len(records) for name, records in found.items()}
     if end != counts:
         raise CopyError(
@@ -103,7 +105,24 @@ def load_thread(lines: Iterable[str]) -> ThreadCopy:
     return _last_results(_in_utc(replace(thread, **{name: tuple(records) for name, records in found.items()})))
 
 
-def _head(number: int, line: str) -> ThreadCopy:
+def _lines(given: Any) -> Iterable[Any]:
+    """What is given, unless it is one text, which would be read letter by letter, or nothing to go through."""
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping):
+        return cast("Iterable[Any]", given)
+    raise InvalidInputError(
+        "copy.no-lines",
+        f"A copy is read line by line, and this is a {type(cast('object', given)).__name__}.",
+        "Pass an open file, ThreadExport.lines(), or text.splitlines(); nothing was imported.",
+    )
+
+
+def _text(number: int, line: Any) -> str | bytes | bytearray:
+    if not isinstance(line, str | bytes | bytearray):
+        _malformed(number, f"it is a {type(line).__name__}, not text")
+    return line
+
+
+def _head(number: int, line: str | bytes | bytearray) -> ThreadCopy:
     values = _object(number, line)
     if values.pop("type", None) != "thread":
         _malformed(number, "the first line is no thread")
@@ -111,7 +130,7 @@ def _head(number: int, line: str) -> ThreadCopy:
     if version != FORMAT or isinstance(version, bool):
         raise CopyError(
             "copy.unknown-format",
-            f"The copy has format {version!r:.40}; this release reads {FORMAT}.",
+            f"The copy has format {quoted(version, 40)}; this release reads {FORMAT}.",
             "Import it with the release that wrote it, or a newer one.",
             line=number,
             format=version,
@@ -120,7 +139,7 @@ def _head(number: int, line: str) -> ThreadCopy:
     return _record(number, ThreadCopy, values)
 
 
-def _object(number: int, line: str) -> dict[str, Any]:
+def _object(number: int, line: str | bytes | bytearray) -> dict[str, Any]:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:

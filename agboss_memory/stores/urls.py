@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote
 
 import agboss_memory.stores as stores
 from agboss_memory.errors import StoreUrlError
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss_memory.stores.sqlite import Synchronous
@@ -21,7 +22,7 @@ _MODES: dict[str, Synchronous] = {"FULL": "FULL", "NORMAL": "NORMAL"}
 
 
 def _refuse(url: str, what: str) -> StoreUrlError:
-    return StoreUrlError("store.url", f"Store URL {url!r}: {what}", _FORMS, url=url)
+    return StoreUrlError("store.url", f"Store URL {quoted(url, 400)}: {what}", _FORMS, url=url)
 
 
 def _timeout(url: str, value: str) -> float:
@@ -75,6 +76,8 @@ def open_store(url: str) -> stores.Store:
     Raises:
         StoreUrlError: The scheme is unknown, the path is missing, or an option is unknown.
     """
+    if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _refuse(url, "it is no text.")
     scheme, separator, rest = url.partition("://")
     if not separator:
         raise _refuse(url, "it has no scheme.")

@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import agboss_memory.strategies as strategies  # each kind is loaded when it is used
-from agboss_memory.config import AnyMemoryConfig, AutoCompactConfig, FullConfig, NoneConfig, WindowedConfig
+from agboss_memory.config import (
+    AnyMemoryConfig,
+    AutoCompactConfig,
+    FullConfig,
+    NoneConfig,
+    SummarizingWindowConfig,
+    WindowedConfig,
+)
 from agboss_memory.contract import MemoryModel
+from agboss_memory.errors import InvalidInputError
+from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from agboss_memory.strategies.auto_compact import AutoCompactMemory
@@ -32,6 +41,9 @@ def strategy_for(
         model: Writes summaries, for the kinds that have them.
         stub_model: Writes stubs of tool results; None = by rule.
         summary_window: Window of ``model`` in tokens; None = that of the agent.
+
+    Raises:
+        InvalidInputError: ``config`` is no configuration.
     """
     if isinstance(config, WindowedConfig):
         return strategies.WindowedMemory(config)
@@ -41,4 +53,7 @@ def strategy_for(
         return strategies.NoneMemory(config)
     if isinstance(config, AutoCompactConfig):
         return strategies.AutoCompactMemory(config, model, summary_window=summary_window)
+    if not isinstance(config, SummarizingWindowConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+        what = f"{quoted(config)} is no memoryConfig"
+        raise InvalidInputError("memory-config.invalid", what, "pass what parse_memory_config(...) gives")
     return strategies.SummarizingWindowMemory(config, model, stub_model=stub_model, summary_window=summary_window)

@@ -35,6 +35,7 @@ from agboss_memory.render import placed
 from agboss_memory.strategies.reading import Loaded, Reader
 from agboss_memory.strategies.selection import WindowRule, mapped, share, usable, view_of, within_tokens
 from agboss_memory.strategies.stubbing import compress_results, stubs_shown
+from agboss_memory.wording import told
 
 CAP_MARK = "\n[... message cut: it is longer than one message may be in this window]"
 _LOG = logging.getLogger("agboss_memory")
@@ -106,7 +107,7 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
         try:
             done, failed = await compress_results(reader, loaded, window, self.config, self._stub_model)
         except Exception as error:  # the turn goes on uncompressed
-            _LOG.warning("tool results of %r stay uncompressed: %s", reader.context.agent, error)
+            _LOG.warning("tool results of %r stay uncompressed: %s", reader.context.agent, told(error))
             return loaded, (f"tool-result compression failed: {type(error).__name__}",)
         warnings = (f"tool-result compression failed for {failed} results; they stay full",) if failed else ()
         if not done:
@@ -164,7 +165,7 @@ class SummarizingWindowMemory(BaseMemoryStrategy):
         try:
             done, failed = await compress_results(reader, loaded, window, self.config, self._stub_model)
         except Exception as error:  # summaries that were written are not undone by it
-            _LOG.warning("tool results of %r stay uncompressed: %s", reader.context.agent, error)
+            _LOG.warning("tool results of %r stay uncompressed: %s", reader.context.agent, told(error))
             return 0, 0
         return failed, len(done)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from agboss_memory.contract import BaseMemoryStrategy, MemoryContext, MemoryView, Reach
 from agboss_memory.messages import Block, Tern
+from agboss_memory.wording import quoted
 
 KIND = "turns"
 
@@ -42,7 +43,7 @@ class SlidingWindowStrategy(BaseMemoryStrategy):
     def __init__(self, turns: int = 10, summaries: int = 0) -> None:
         for name, value in (("turns", turns), ("summaries", summaries)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ValueError(f"{type(self).__name__}: {name}={value!r:.80}; use a whole number, 0 or more")
+                raise ValueError(f"{type(self).__name__}: {name}={quoted(value)}; use a whole number, 0 or more")
         self.turns = turns
         self.summaries = summaries
         self.reach = Reach(terns=turns, summaries=summaries)

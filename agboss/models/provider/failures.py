@@ -8,6 +8,7 @@ from typing import Any, cast
 from pydantic_ai import exceptions as wire
 
 from agboss.errors import ModelError
+from agboss_memory.wording import text_of
 
 _EXCERPT = 300
 """Longest part of a provider's own words in an error message, in characters."""
@@ -83,7 +84,7 @@ def _retryable(code: str, status: int | None) -> bool:
 def _said(error: Exception, key: str | None) -> str:
     body = getattr(error, "body", None)
     silent = isinstance(error, wire.ModelHTTPError | IndexError)  # their own text says nothing to a user
-    said = _message(body) if body else ("" if silent else str(error))
+    said = _message(body) if body else ("" if silent else text_of(error))
     said = " ".join(said.split())
     if key:
         said = said.replace(key, "***")
@@ -92,7 +93,7 @@ def _said(error: Exception, key: str | None) -> str:
 
 def _message(body: Any) -> str:
     if not isinstance(body, Mapping):
-        return str(body)
+        return text_of(body)
     fields = cast("Mapping[str, Any]", body)
     inner = fields.get("message") or fields.get("error") or fields.get("detail")
-    return str(fields) if inner is None else _message(inner)
+    return text_of(fields) if inner is None else _message(inner)

@@ -37,8 +37,8 @@ async def test_what_was_decided_is_told_as_long_as_the_thread_is_there(agboss_ap
             *decided,
             Decision(approved=True),
         ]
-        assert await app.threads.decisions("t", 2) == ()
-        with pytest.raises(InvalidInputError):
-            await app.threads.decisions("t", 0)
+        for number in (0, 2):
+            with pytest.raises(InvalidInputError):
+                await app.threads.decisions("t", number)
         with pytest.raises(UnknownThreadError):
             await app.threads.decisions("t", 1, owner="bob")

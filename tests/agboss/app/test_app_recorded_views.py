@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agboss import ModelSpec, StoreError, agent, tool
+from agboss import InvalidInputError, ModelSpec, StoreError, agent, tool
 from agboss.testing import MakeApp, MockCompaction, MockLlm, call_tool
 from agboss_memory import MemoryStore
 from agboss_memory.stores.views import ViewRecord
@@ -44,7 +44,8 @@ async def test_each_call_of_a_turn_is_told(agboss_app: MakeApp, mock_llm: MockLl
         (third,) = await app.threads.calls("t", 2)
         assert [(one.first, one.state) for one in third.pieces][2] == (3, "evicted")
         assert third.tools == ("fetch_tool_result",)
-        assert await app.threads.calls("t", 3) == ()
+        with pytest.raises(InvalidInputError):
+            await app.threads.calls("t", 3)
 
 
 async def test_turn_memory_tells_turns_and_what_it_left_out(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
