@@ -215,13 +215,13 @@ class FaultySqlite(SqliteStore):
         connection: Any = self._connection
         plain = connection._transaction
 
-        def transaction(begin: str, call: Callable[[sqlite3.Connection], Any]) -> Any:
+        def transaction(begin: str, call: Callable[[sqlite3.Connection], Any], *rest: Any) -> Any:
             def then_fail(opened: sqlite3.Connection) -> Any:
                 result = call(opened)
                 faults.pass_by(begin)
                 return result
 
-            return plain(begin, then_fail)
+            return plain(begin, then_fail, *rest)
 
         connection._transaction = transaction
 

@@ -84,7 +84,7 @@ async def test_b061_waiting_processes_are_served_in_the_order_of_arrival(tmp_pat
     store = SqliteStore(path, synchronous="NORMAL")
     await store.open()
     holder = new_holder()
-    running = await store.admit(admission(holder=holder, now=utc_now()))
+    running = await store.admit(admission(holder=holder, now=utc_now(), lease_seconds=300.0))  # starting may take long
     with process(path, "first") as first, process(path, "killed") as killed, process(path, "last") as last:
         killed.send_signal(signal.SIGKILL)
         killed.wait()
