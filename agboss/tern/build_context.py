@@ -83,31 +83,42 @@ async def build_context(request: ContextRequest) -> BuiltContext:
     Raises:
         StrategyError: The strategy raised, or gave something that is no view; names the strategy. Or the mapper did.
     """
-    view = await _view(request, request.agent.budget)
+    agent = request.agent
+    budget = agent.budget
+    view = await _view(request, budget)
+    system = _system(request)
     try:
-        return await _shown(request, view)
+        tools = _tools(request, view)
+        exact = agent.config is not None
+        whole = _whole(system, view)
+        fixed = (system if exact else whole, *agent.schema_texts)
+        if tools:
+            fixed += tuple(tool.schema_text for tool in tools.values())
+        plain = view.messages is None and not (exact or request.added or request.attachments)
+        if plain and maps_text_alone(agent.mapper):
+            text = user_text(view, request.task, request.results)
+            if roomy(budget, fixed, text):  # the common case: nothing to leave out, to cut or to map
+                shown = (Message(role="user", content=text),)
+                return BuiltContext(view=view, system=whole, messages=shown, tools=tools)
+        return await _fitted(request, view, budget, system, fixed, tools)
     except AgbossError:
         raise
     except Exception:
-        checked_again(request.agent, view)
+        checked_again(agent, view)
         raise
 
 
-async def _shown(request: ContextRequest, view: MemoryView) -> BuiltContext:
+async def _fitted(
+    request: ContextRequest,
+    view: MemoryView,
+    budget: Budget,
+    system: str,
+    fixed: tuple[str, ...],
+    tools: Mapping[str, BoundTool],
+) -> BuiltContext:
+    """What is left of a view where something may have to go, and goes through the mapper."""
     agent = request.agent
-    budget = agent.budget
-    system = _system(request)
-    tools = _tools(request, view)
     exact = agent.config is not None
-    whole = _whole(system, view)
-    fixed = (system if exact else whole, *agent.schema_texts)
-    if tools:
-        fixed += tuple(tool.schema_text for tool in tools.values())
-    plain = view.messages is None and not (exact or request.added or request.attachments)
-    if plain and maps_text_alone(agent.mapper):
-        text = user_text(view, request.task, request.results)
-        if roomy(budget, fixed, text):  # the common case: nothing to leave out, to cut or to map
-            return BuiltContext(view=view, system=whole, messages=(Message(role="user", content=text),), tools=tools)
     asked = FitRequest(
         agent=agent.name,
         view=view,
@@ -120,8 +131,8 @@ async def _shown(request: ContextRequest, view: MemoryView) -> BuiltContext:
         complete=exact,
     )
     made = await _last_step(request, asked)
-    if exact:  # summaries may have gone for the rest to fit
-        whole = _whole(system, made.view)
+    # Where a kind counts exactly, summaries may have gone for the rest to fit.
+    whole = _whole(system, made.view) if exact else fixed[0]
     return BuiltContext(view=made.view, system=whole, messages=made.messages, tools=tools)
 
 

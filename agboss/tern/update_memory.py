@@ -36,6 +36,9 @@ logger = logging.getLogger("agboss")
 UPDATE_TRIES = 4
 """The first call of ``update_memory``, then one at each of the thread's next three Terns."""
 
+CANCELLED = "it was cancelled"
+"""The cause of a try that somebody broke off."""
+
 _NUMBER = attrgetter("number")
 
 
@@ -122,14 +125,15 @@ async def _not_learnt(live: LiveTern, work: PendingWork, error: BaseException) -
     attempts = work.attempts + 1
     last = attempts >= UPDATE_TRIES
     fate = "given up" if last else "tried again at the next turn"
+    stopped = _stopped(error)
     live.warn(
-        f"strategy {work.strategy!r} failed in update_memory for turn {work.tern} "
-        f"(attempt {attempts} of {UPDATE_TRIES}, {fate}): {_cause(error)}"
+        f"strategy {work.strategy!r} failed in update_memory for turn {work.tern} (attempt {attempts} of {UPDATE_TRIES}, "
+        f"{fate}): {CANCELLED if stopped else one_line(told(error))}"
     )
     try:
         await _settle_work(live, work, done=last)
     finally:
-        if _stopped(error):  # also when the store failed: then the try does not count
+        if stopped:  # also when the store failed: then the try does not count
             raise error
 
 
@@ -247,7 +251,7 @@ async def _failed(live: LiveTern, windows: Windows, block: Block, error: BaseExc
     stopped = _stopped(error)
     if stopped and live.meter.memory_calls is None:  # a person asked for it, and stopped it
         raise error
-    cause = _cause(error)
+    cause = CANCELLED if stopped else one_line(error.message if isinstance(error, AgbossError) else told(error))
     after = compaction.after_failure(block, cause)
     fate = "skipped" if after.state == "skipped" else "tried again after the next turn"
     live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
@@ -270,9 +274,3 @@ async def _failed(live: LiveTern, windows: Windows, block: Block, error: BaseExc
 def _stopped(error: BaseException) -> bool:
     """Whether somebody cancelled the task that does the work."""
     return isinstance(error, asyncio.CancelledError) and cancelled_from_outside()
-
-
-def _cause(error: BaseException) -> str:
-    if _stopped(error):
-        return "it was cancelled"
-    return one_line(error.message if isinstance(error, AgbossError) else told(error))
