@@ -139,7 +139,8 @@ class Memory:
         for name, given, method in (*asked, ("counter", counter, "count"), ("mapper", mapper, "map")):
             _check_object(name, given, method)
         for name, number in (("window", window), ("reply_reserve", reply_reserve), ("summary_window", summary_window)):
-            if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            whole = isinstance(number, int) and not isinstance(number, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if number is not None and not (whole and (number >= 0 or name != "reply_reserve")):  # no window: unknown
                 raise _refused(name, number, "use a whole number of tokens, or None")
         for name, items in (("schemas", schemas), ("accepts", accepts)):
             if isinstance(items, str) or not isinstance(items, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
