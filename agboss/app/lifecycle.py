@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
 from typing import Any
@@ -86,7 +86,8 @@ class Lifecycle:
         self._supervisor: asyncio.Task[None] | None = None
         self._stop: asyncio.Event | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._end: Callable[[], None] | None = None
+        self._serving: Runtime | None = None
+        self._patient = True
 
     def ready(self) -> Runtime | None:
         """The open App in its own event loop with all models found, else None."""
@@ -147,7 +148,9 @@ class Lifecycle:
 
     async def _serve(self, runtime: Runtime, stop: asyncio.Event) -> None:
         renewing = asyncio.create_task(self._renew(runtime))
-        self._end = runtime.end
+        self._serving = runtime
+        if not self._patient:  # the grace ended while it opened
+            runtime.end()
         try:
             await stop.wait()
         finally:
@@ -160,7 +163,7 @@ class Lifecycle:
                     await runtime.unbooked.book(runtime.store)
                     runtime.unbooked.give_up()
             finally:
-                self._end = None
+                self._serving = None
                 waits.cancel()
                 renewing.cancel()
 
@@ -247,11 +250,16 @@ class Lifecycle:
             raise self._elsewhere()
         self.closed = True
         stop.set()
-        if self._end is not None and grace is not None:
-            asyncio.get_running_loop().call_later(grace, self._end)
+        if grace is not None:
+            asyncio.get_running_loop().call_later(grace, self._lose_patience)
         with _shielded():
             await asyncio.wait((supervisor,))
         supervisor.result()
+
+    def _lose_patience(self) -> None:
+        self._patient = False
+        if self._serving is not None:
+            self._serving.end()
 
     def _elsewhere(self) -> AppStateError:
         name = self.assembly.spec.name

@@ -367,6 +367,26 @@ async def test_a_second_closing_may_bound_the_first():
         await running
 
 
+async def test_a_grace_holds_for_a_turn_that_waits_for_the_app_to_open():
+    opens, go = asyncio.Event(), asyncio.Event()
+
+    class OpensSlowly(MemoryStore):
+        async def open(self) -> None:
+            opens.set()
+            await go.wait()
+
+    app = create_app(Plain, store=OpensSlowly(), models=MODELS)
+    running = asyncio.create_task(talk_once(app, "hang"))
+    await opens.wait()
+    closing = asyncio.create_task(app.aclose(0))
+    for _ in range(3):
+        await asyncio.sleep(0)  # the grace is over
+    go.set()
+    await closing
+    with pytest.raises((AppStateError, TernCancelledError)):
+        await running
+
+
 @pytest.mark.parametrize("grace", [-1, float("nan"), float("inf"), "5", True])
 async def test_a_grace_that_is_no_number_of_seconds_is_refused(grace: Any):
     app = create_app(Plain, store="memory://", models=MODELS)
