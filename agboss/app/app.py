@@ -357,15 +357,17 @@ class App:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
+    def close(self, grace: float | None = None) -> None:
         """``aclose`` from a script."""
+        if grace is not None:
+            check_seconds("grace", grace)
         with self._portal_lock:
             portal, leave = self._portal, self._leave_portal
             self._portal = self._leave_portal = None
         atexit.unregister(self.close)
         if portal is not None and leave is not None:
             try:
-                portal.call(self.aclose)
+                portal.call(self.aclose, grace)
             finally:
                 leave()
 

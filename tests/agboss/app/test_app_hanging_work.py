@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -90,7 +91,11 @@ class Plain: ...
 class Stub:
     """Answers; hangs for the task ``hang``, and in summaries."""
 
+    heard: threading.Event | None = None
+
     async def generate(self, request: ModelRequest) -> ModelReply:
+        if self.heard is not None:
+            self.heard.set()
         if request.purpose == "compaction" or request.messages[-1].content.endswith("hang"):
             await work.do()
         return ModelReply(text="done")
@@ -394,6 +399,27 @@ async def test_a_grace_that_is_no_number_of_seconds_is_refused(grace: Any):
         await app.aclose(grace)
     with pytest.raises(InvalidInputError, match="memory_timeout="):
         create_app(Plain, store="memory://", models=MODELS, memory_timeout=grace)
+
+
+def test_a_script_closes_with_a_grace_too():
+    app = create_app(Plain, store="memory://", models=MODELS)
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        with pytest.raises(TernCancelledError) as failure:
+            app.execute_sync("hang", thread="t", create_thread=True)
+        failed.append(failure.value)
+
+    asked = threading.Event()
+    MODELS["ollama:stub"].heard = asked
+    script = threading.Thread(target=run)
+    script.start()
+    asked.wait()
+    with pytest.raises(InvalidInputError, match="grace="):
+        app.close(-1)
+    app.close(0)
+    script.join()
+    assert len(failed) == 1
 
 
 async def test_a_runtime_of_definitions_closes_with_a_grace_too():
