@@ -74,7 +74,7 @@ class ThreadQueue:
         self.check()
         if wait == 0:
             raise _busy(key, 0)
-        await self.wait(key, self.stand(key), wait)
+        await self.wait(key, self.stand(key), wait, asyncio.get_running_loop().time())
 
     def stand(self, key: Line) -> asyncio.Future[None]:
         """Get the last place of a line in which somebody is; ``wait`` for it, or ``give_up``."""
@@ -85,10 +85,10 @@ class ThreadQueue:
         waiting.append(turn)
         return turn
 
-    async def wait(self, key: Line, turn: asyncio.Future[None], seconds: float | None) -> None:
-        """Wait for the turn of a place, at most ``seconds`` (None = for ever). Raises ThreadBusyError."""
+    async def wait(self, key: Line, turn: asyncio.Future[None], seconds: float | None, since: float) -> None:
+        """Wait for the turn of a place, at most ``seconds`` after ``since`` (None = for ever). Raises ThreadBusyError."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(None if seconds is None else since + seconds):
                 await turn
         except BaseException as error:
             self.give_up(key, turn)

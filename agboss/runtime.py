@@ -260,13 +260,13 @@ async def _stand(runtime: Runtime, request: RunRequest, place: Place, thread: Li
     queue.check()
     if not wait:
         await place.enter(thread, 0)  # which is refused
-    turn, until = queue.stand(thread), loop.time() + wait
+    turn, since = queue.stand(thread), loop.time()
     try:
         place.ticket = await _ticket(runtime, request)
     except BaseException:
         queue.give_up(thread, turn)
         raise
-    await queue.wait(thread, turn, max(0.0, until - loop.time()))
+    await queue.wait(thread, turn, wait, since)
     place.lines += (thread,)
 
 

@@ -109,7 +109,7 @@ class Lifecycle:
             self._built.open_models()
             await self._built.load_counters()
             self._models_open = True
-        if self.closed:  # meanwhile
+        if models and self.closed:  # meanwhile
             raise self._is_closed()
         return runtime
 
