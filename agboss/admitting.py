@@ -54,6 +54,7 @@ async def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> Live
             held=held,
             queue=runtime.queue,
             wait=wait,
+            repeat_wait=runtime.queue_timeout,
             claim=claim,
             resumption=resumption,
         )

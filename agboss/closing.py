@@ -42,7 +42,7 @@ async def record_tern(runtime: Runtime, live: LiveTern, outcome: Outcome, place:
                 raise
             outcome = failed(live, error, stopped="", timeout=None)
         except AgbossError as error:
-            if isinstance(error, StoreLockedError) and tries > 0:
+            if isinstance(error, StoreLockedError) and tries > 0 and not runtime.ending:
                 continue
             runtime.unbooked.keep(live)
             if isinstance(outcome.error, asyncio.CancelledError):  # that is what the caller waits for

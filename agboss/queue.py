@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from agboss.errors import ThreadBusyError
+from agboss.errors import AgbossError, ThreadBusyError
+from agboss_memory.stores.contract import Store
+
+logger = logging.getLogger("agboss")
 
 Line: TypeAlias = tuple[str | None, ...]
 """Names a line. The first part says of what kind, so that no id of one kind can meet one of another."""
@@ -70,22 +74,35 @@ class ThreadQueue:
         self.check()
         if wait == 0:
             raise _busy(key, 0)
+        await self.wait(key, self.stand(key), wait, asyncio.get_running_loop().time())
+
+    def stand(self, key: Line) -> asyncio.Future[None]:
+        """Get the last place of a line in which somebody is; ``wait`` for it, or ``give_up``."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._lines[key]
         if waiting is None:
             waiting = self._lines[key] = deque()
         waiting.append(turn)
+        return turn
+
+    async def wait(self, key: Line, turn: asyncio.Future[None], seconds: float | None, since: float) -> None:
+        """Wait for the turn of a place, at most ``seconds`` after ``since`` (None = for ever). Raises ThreadBusyError."""
         try:
-            async with asyncio.timeout(wait):
+            async with asyncio.timeout_at(None if seconds is None else since + seconds):
                 await turn
         except BaseException as error:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:  # it came in the same moment
-                self.leave(key)  # then it is the next one's
-            elif turn in waiting:
-                waiting.remove(turn)
+            self.give_up(key, turn)
             if isinstance(error, TimeoutError):
-                raise _busy(key, wait) from None
+                raise _busy(key, seconds) from None
             raise
+
+    def give_up(self, key: Line, turn: asyncio.Future[None]) -> None:
+        """Leave a place; a turn that has come is the next one's."""
+        waiting = self._lines.get(key)
+        if turn.done() and not turn.cancelled() and turn.exception() is None:
+            self.leave(key)
+        elif waiting and turn in waiting:
+            waiting.remove(turn)
 
     def leave(self, key: Line) -> None:
         """Let the next one in."""
@@ -98,6 +115,14 @@ class ThreadQueue:
         del self._lines[key]
         if not self._lines:
             self._emptied.set()
+
+
+async def give_back(store: Store, ticket: int) -> None:
+    """Give a ticket back that no admission took. A store that refuses is told: the ticket ends by itself."""
+    try:
+        await asyncio.shield(store.leave(ticket))
+    except AgbossError as error:
+        logger.warning("a place in line is given back later: %s", error.message)
 
 
 def _busy(key: Line, wait: float | None) -> ThreadBusyError:

@@ -16,7 +16,16 @@ from agboss.hearing import Hearing
 from agboss.outcome import Outcome, answered, conclude, failed, paused
 from agboss.pauses import PauseRequired
 from agboss.run import LiveTern, RunResult, one_line
-from agboss.runtime import Interrupt, RunRequest, Runtime, enter, make_room, running_task, spent_today
+from agboss.runtime import (
+    Interrupt,
+    Place,
+    RunRequest,
+    Runtime,
+    enter,
+    make_room,
+    running_task,
+    spent_today,
+)
 from agboss.tern import (
     ChooseRequest,
     DispatchRequest,
@@ -47,9 +56,7 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     place = await enter(runtime, request)
     task = running_task()
     try:
-        if runtime.unbooked:
-            await runtime.unbooked.book(runtime.store)
-        live = await admit_tern(runtime, request, place.ticket)
+        live = await _admitted(runtime, request, place)
         if isinstance(live, RunResult):
             return live
         scope, around = TernScope(thread_id=live.thread, meter=live.meter), CURRENT.get()
@@ -76,6 +83,19 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             await leave(place)
         if task.cancelling():  # a store that was writing held it back
             await asyncio.sleep(0)  # it reaches the caller here, not at some later await of its own
+
+
+async def _admitted(runtime: Runtime, request: RunRequest, place: Place) -> LiveTern | RunResult:
+    try:
+        if runtime.unbooked:
+            await runtime.unbooked.book(runtime.store)
+        live = await admit_tern(runtime, request, place.ticket)
+    except BaseException:
+        await place.give_back(runtime.store)
+        raise
+    if place.ticket and request.resume is not None and request.answers is None:
+        await place.give_back(runtime.store)  # what nobody runs is taken over without a ticket
+    return live
 
 
 def _tell_end(live: LiveTern, outcome: Outcome) -> None:

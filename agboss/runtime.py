@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import agboss.events as events
 from agboss.components.settings import RunLimits
 from agboss.container import CURRENT
-from agboss.errors import AppStateError, NestedRunError, ThreadOwnerError, UnknownThreadError
+from agboss.errors import (
+    AppStateError,
+    NestedRunError,
+    StoreLockedError,
+    ThreadOwnerError,
+    UnknownThreadError,
+)
 from agboss.models.meter import MEMORY_SECONDS
 from agboss.plan import Plan
-from agboss.queue import Line, ThreadQueue, thread_line
+from agboss.queue import Line, ThreadQueue, give_back, thread_line
 from agboss.unbooked import Unbooked
 from agboss.windows import Windows
 from agboss_memory.attachments import Attachment
@@ -205,6 +211,12 @@ class Place(Struct, eq=False):
         for line in reversed(lines):
             self.queue.leave(line)
 
+    async def give_back(self, store: Store) -> None:
+        """Give its ticket back, if it has one that no admission took."""
+        ticket, self.ticket = self.ticket, 0
+        if ticket:
+            await give_back(store, ticket)
+
     def hand_over(self) -> Place:
         """The same place under a new owner; this one has nothing left to leave."""
         lines, self.lines = self.lines, ()
@@ -215,16 +227,17 @@ class Place(Struct, eq=False):
 async def enter(runtime: Runtime, request: RunRequest) -> Place:
     """Wait within this process for the idempotency key, then for the thread; leaving the place lets the next ones in.
 
-    Whoever has to wait takes a ticket at once, so that the order of arrival holds over all processes.
+    Whoever has to wait stands in line and takes a ticket at once, so that the order of arrival holds over all processes.
+    The ticket is the caller's to give back unless an admission takes it.
 
     A repeat waits for the first run of its key whatever the policy is.
 
     Raises:
         ThreadBusyError: The wait was too long, or the policy allows none.
         NestedRunError: The run was asked for from inside a Tern of the same thread.
+        AppStateError: The App waits for nothing any more.
     """
     _refuse_own_thread(request)
-    wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
     place = Place(runtime.queue)
     thread = thread_line(request.thread)
     if request.idempotency_key is None and place.take(thread):
@@ -232,35 +245,61 @@ async def enter(runtime: Runtime, request: RunRequest) -> Place:
     try:
         if request.idempotency_key is not None:
             await place.enter(("key", request.owner, request.idempotency_key), runtime.queue_timeout)
-        if wait and runtime.queue.busy(thread):
-            place.ticket = await runtime.store.enqueue(
-                Enqueue(workflow=runtime.plan.name, thread=request.thread, holder=runtime.holder, now=utc_now())
-            )
-        await place.enter(thread, wait)
+        if not place.take(thread):
+            await _stand(runtime, request, place, thread)
         return place
     except BaseException:
         place.close()
-        if place.ticket:
-            await asyncio.shield(runtime.store.leave(place.ticket))
+        await place.give_back(runtime.store)
         raise
+
+
+async def _stand(runtime: Runtime, request: RunRequest, place: Place, thread: Line) -> None:
+    queue, loop = runtime.queue, asyncio.get_running_loop()
+    wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
+    queue.check()
+    if not wait:
+        await place.enter(thread, 0)  # which is refused
+    turn, since = queue.stand(thread), loop.time()
+    try:
+        place.ticket = await _ticket(runtime, request)
+    except BaseException:
+        queue.give_up(thread, turn)
+        raise
+    await queue.wait(thread, turn, wait, since)
+    place.lines += (thread,)
+
+
+async def _ticket(runtime: Runtime, request: RunRequest) -> int:
+    asked = Enqueue(workflow=runtime.plan.name, thread=request.thread, holder=runtime.holder, now=utc_now())
+    try:
+        return await runtime.store.enqueue(asked)
+    except StoreLockedError:  # in this process the line stands; over others it gets a place when it is admitted
+        return 0
 
 
 async def make_room(runtime: Runtime, request: RunRequest) -> None:
     """With the policy ``interrupt``: ask the Tern that runs in the thread to end, in whatever process it runs.
 
+    A repeat needs no room, neither of a key nor of a decision; nor does a Tern that nobody runs.
+
     Raises:
         ThreadOwnerError: The thread belongs to another owner.
     """
-    if runtime.policy != "interrupt" or request.first_contact:
+    resume, key = request.resume, request.idempotency_key
+    if request.first_contact or (resume is not None and request.answers is None):
         return
+    if resume is None and key is not None and await runtime.store.keyed(request.owner, key):
+        return
+    number = 0 if resume is None else resume.tern.number
     here = runtime.running.get(request.thread)
     if here is not None and here.owner == request.owner:
-        if request.idempotency_key is None or here.idempotency_key != request.idempotency_key:
+        if here.number != number and (key is None or here.idempotency_key != key):
             here.cancel()
         return
     ref = ThreadRef(workflow=runtime.plan.name, thread=request.thread, owner=request.owner)
     try:
-        await runtime.store.interrupt(ref)
+        await runtime.store.interrupt(ref, unless=number)
     except ThreadOwnerError:
         raise
     except UnknownThreadError:

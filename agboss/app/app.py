@@ -177,6 +177,8 @@ class App:
         Args:
             grace: Seconds after which nothing is waited for any more: Terns that run are stored as cancelled, those that
                 wait for their thread are refused (``app.closed``), and memory work is left to the thread's next Tern.
+                What must still be stored may wait for a lock of the store, and code that ignores its cancellation is
+                waited for.
                 None = it ends when everything has ended; ``async with`` closes like this.
 
         Raises:

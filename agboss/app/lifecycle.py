@@ -109,12 +109,14 @@ class Lifecycle:
             self._built.open_models()
             await self._built.load_counters()
             self._models_open = True
+        if models and self.closed:  # meanwhile
+            raise self._is_closed()
         return runtime
 
     async def _join(self, loop: asyncio.AbstractEventLoop) -> Runtime:
         name = self.assembly.spec.name
         if self.closed:
-            raise AppStateError("app.closed", f"the App of {name!r} is closed", "create a new one")
+            raise self._is_closed()
         if self._loop is not None and self._loop is not loop:
             if not self._loop.is_closed():
                 raise self._elsewhere()
@@ -255,6 +257,9 @@ class Lifecycle:
         with _shielded():
             await asyncio.wait((supervisor,))
         supervisor.result()
+
+    def _is_closed(self) -> AppStateError:
+        return AppStateError("app.closed", f"the App of {self.assembly.spec.name!r} is closed", "create a new one")
 
     def _lose_patience(self) -> None:
         self._patient = False

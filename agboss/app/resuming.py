@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agboss.app.recovery import request_of
 from agboss.app.request import check_id, check_timeout
-from agboss.errors import InvalidInputError, PauseError
+from agboss.errors import InvalidInputError, PauseError, ThreadBusyError
 from agboss.pauses import Decision, Pause, Question, answer, questions, said, tern_of
 from agboss.runtime import RunRequest, Runtime, enter
 from agboss.tern.record import closed
@@ -123,7 +123,15 @@ async def _end(runtime: Runtime, found: Resumable) -> bool:
                 ticket=place.ticket,
             )
         )
-        if admitted.kind != "admitted":  # it goes on, or has ended, in another process
+        if admitted.kind == "busy":
+            await place.give_back(runtime.store)
+            raise ThreadBusyError(
+                "run.thread-busy",
+                f"thread {found.thread!r} is busy in another process, so that turn {tern.number}, which is paused, goes on waiting",
+                "cancel it again when the thread is free",
+                thread=found.thread,
+            )
+        if admitted.kind != "admitted":  # it has ended in another process
             return False
         kept = await runtime.store.steps(found.key, tern.number)
         ended = replace(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 
 from agboss.errors import ThreadBusyError
-from agboss.queue import ThreadQueue
+from agboss.queue import ThreadQueue, give_back
 from agboss.windows import Held, Windows
 from agboss_memory.contract import utc_now
 from agboss_memory.records import Record, replace
@@ -29,6 +28,7 @@ class AdmitRequest(Record, kw_only=True):
         held: What was held of the thread when the admission's ``known`` was set.
         queue: The lines of this process.
         wait: Seconds to wait for a thread that another process holds; 0 = not at all.
+        repeat_wait: Seconds to wait for the end of the very Tern of this key, when another process runs it.
         claim: Go on with this Tern, which nobody runs, instead.
         resumption: Go on with this paused Tern instead.
         clock: Monotonic seconds.
@@ -40,6 +40,7 @@ class AdmitRequest(Record, kw_only=True):
     held: Held | None
     queue: ThreadQueue
     wait: float
+    repeat_wait: float
     claim: Claim | None = None
     resumption: Resumption | None = None
     clock: Callable[[], float] = time.monotonic
@@ -84,7 +85,7 @@ async def _in_line(request: AdmitRequest, admitted: Admitted | None) -> Admitted
     """Ask until it is this Tern's turn; ``admitted`` is the store's first answer. Whoever gives up gives the ticket back."""
     store = request.store
     asked: Admission | Resumption = request.resumption or request.admission
-    deadline = request.clock() + request.wait
+    began = request.clock()
     try:
         while True:
             if admitted is None:
@@ -92,7 +93,8 @@ async def _in_line(request: AdmitRequest, admitted: Admitted | None) -> Admitted
             if admitted.kind != "busy":
                 return admitted
             asked = replace(asked, ticket=admitted.ticket)
-            left = deadline - request.clock()
+            wait = request.wait if admitted.tern is None else request.repeat_wait
+            left = began + wait - request.clock()
             if left <= 0:
                 raise _busy(asked.thread)
             request.queue.check()
@@ -101,7 +103,7 @@ async def _in_line(request: AdmitRequest, admitted: Admitted | None) -> Admitted
             admitted = None
     except BaseException:
         if asked.ticket:
-            await asyncio.shield(store.leave(asked.ticket))
+            await give_back(store, asked.ticket)
         raise
 
 

@@ -110,7 +110,7 @@ class Admitted(Record, kw_only=True):
         fence: Every write of this Tern carries it.
         version: The thread's version after the admission.
         window: None when ``known`` still held.
-        tern: The stored Tern of a repeat.
+        tern: The stored Tern of a repeat. When busy: set if what runs is the very Tern of this key, else None.
         resumed: The Tern had been admitted before under the same key and its holder is gone.
         closed: Numbers of Terns that a vanished holder left running and that were closed as cancelled.
         pending: Work that an earlier Tern left, oldest first.

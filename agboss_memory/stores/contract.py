@@ -295,8 +295,16 @@ class Store(Protocol):
         """Return when a Tern of the thread ended in this process, or a ticket was given back, or after ``seconds``."""
         ...
 
-    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+    async def keyed(self, owner: str | None, idempotency_key: str) -> bool:
+        """Whether a Tern was admitted under this key, whatever has become of it."""
+        ...
+
+    async def interrupt(self, ref: ThreadRef, unless: int = 0) -> Interruption | None:
         """Ask the running Tern to end; its holder learns of it when it renews. None when none runs.
+
+        Args:
+            ref: The thread.
+            unless: Number of a Tern that may go on.
 
         Raises:
             UnknownThreadError: No such thread, or one of another owner (ThreadOwnerError).

@@ -106,8 +106,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
             raise foreign_thread(request.workflow, request.thread)
         if taken(thread, now, request.holder):
             return self._busy(request, thread)
-        ahead = self._tickets.first(request.workflow, request.thread, now)
-        if ahead and ahead != request.ticket:
+        if self._tickets.ahead(request.workflow, request.thread, now, request.holder):
             return self._busy(request, thread)
         closed = (thread.interrupt(now),) if thread.running else ()
         number = thread.begin(request)
@@ -161,7 +160,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
                 tern=tern,
             )
         if lease_holds(thread.holder, thread.lease_until, now, request.holder):
-            return self._busy(request, thread)
+            return replace(self._busy(request, thread), tern=tern)
         return self._take(thread, request, now, number, (), resumed=True)
 
     def _take(
@@ -213,8 +212,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
             return self._leave_with(request, answer)
         if taken(thread, now, request.holder):
             return self._busy(request, thread)
-        ahead = self._tickets.first(thread.workflow, thread.id, now)
-        if paused and ahead and ahead != request.ticket:
+        if paused and self._tickets.ahead(thread.workflow, thread.id, now, request.holder):
             return self._busy(request, thread)
         closed = (thread.interrupt(now),) if thread.running not in (0, number) else ()
         thread.reopen(number, fresh)
@@ -323,9 +321,15 @@ class MemoryStore(MemoryLedger, MemoryReads):
         """See ``Store.wait``."""
         await self._bell.wait(key, seconds)
 
-    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+    async def keyed(self, owner: str | None, idempotency_key: str) -> bool:
+        """See ``Store.keyed``."""
+        return (owner, idempotency_key) in self._idempotent
+
+    async def interrupt(self, ref: ThreadRef, unless: int = 0) -> Interruption | None:
         """See ``Store.interrupt``."""
         thread = self._named(ref)
+        if thread.running == unless:
+            return None
         thread.stop = thread.running
         if not thread.running:
             return None

@@ -31,14 +31,17 @@ class Tickets:
         self._tickets[ticket] = _Ticket((request.workflow, request.thread), request.holder, until)
         return ticket
 
-    def first(self, workflow: str, thread: str, now: datetime) -> int:
-        """The oldest ticket whose holder still waits, 0 when nobody does; those before it are removed."""
+    def ahead(self, workflow: str, thread: str, now: datetime, holder: str) -> bool:
+        """Whether another App has waited longer than ``holder``; within one App its own line decides.
+
+        Tickets before that of the first one who still waits are removed.
+        """
         for ticket, item in tuple(self._tickets.items()):
             if item.line == (workflow, thread):
                 if lease_holds(item.holder, item.until, now, ""):
-                    return ticket
+                    return item.holder != holder
                 del self._tickets[ticket]
-        return 0
+        return False
 
     def stands(self, workflow: str, thread: str, ticket: int) -> bool:
         """Whether a ticket is still in the line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from datetime import datetime
 
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
     Admission,
     Admitted,
@@ -36,8 +37,7 @@ def admit(connection: sqlite3.Connection, request: Admission) -> Admitted:
         raise foreign_thread(request.workflow, request.thread)
     if row.taken(request.now, request.holder):
         return busy(connection, request, row, row.running)
-    ahead = tickets.first(connection, request.workflow, request.thread, request.now) if row.queued else 0
-    if ahead and ahead != request.ticket:
+    if row.queued and tickets.ahead(connection, request.workflow, request.thread, request.now, request.holder):
         return busy(connection, request, row, row.running)
     closed = close_left(connection, row, request.now)
     row.last_seq += 1
@@ -93,7 +93,7 @@ def _admit_again(connection: sqlite3.Connection, request: Admission, key: int, n
             kind="repeat", thread=thread, key=key, number=number, fence=row.fence, version=row.version, tern=stored
         )
     if row.holds(request.now, request.holder):
-        return busy(connection, request, row, number)
+        return replace(busy(connection, request, row, number), tern=stored)
     return take(connection, request, row, number, (), resumed=True)
 
 

@@ -32,8 +32,8 @@ def resume(connection: sqlite3.Connection, request: Resumption) -> Admitted:
         return admissions.leave_with(connection, request, answer)
     if row.taken(request.now, request.holder):
         return admissions.busy(connection, request, row, row.running)
-    ahead = tickets.first(connection, decode_text(row.workflow), decode_text(row.id), request.now)
-    if waits and ahead and ahead != request.ticket:
+    workflow, thread = decode_text(row.workflow), decode_text(row.id)
+    if waits and tickets.ahead(connection, workflow, thread, request.now, request.holder):
         return admissions.busy(connection, request, row, row.running)
     closed = admissions.close_left(connection, row, request.now) if row.running != number else ()
     for step in fresh:

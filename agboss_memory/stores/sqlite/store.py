@@ -59,6 +59,7 @@ from agboss_memory.stores.sqlite import (
     spending,
     steps,
     summaries,
+    terns,
     threads,
     tickets,
     transactions,
@@ -218,14 +219,16 @@ class SqliteStore:
     async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
         """See ``Store.renew``."""
         file = self._connection.files
-        terns = {key: item.number for key, item in self._running.items() if (item.holder, item.file) == (holder, file)}
+        renewed = {
+            key: item.number for key, item in self._running.items() if (item.holder, item.file) == (holder, file)
+        }
         waiting = [ticket for ticket, waits in self._tickets.items() if waits == holder]
-        if not (terns or waiting):
+        if not (renewed or waiting):
             return ()
 
         def extend(connection: sqlite3.Connection) -> tuple[Interruption, ...]:
             tickets.renew(connection, waiting, until)
-            return threads.renew(connection, terns, holder, until)
+            return threads.renew(connection, renewed, holder, until)
 
         return await self._connection.write(extend, since=file)
 
@@ -245,9 +248,14 @@ class SqliteStore:
         """See ``Store.wait``."""
         await self._bell.wait(key, seconds)
 
-    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+    async def keyed(self, owner: str | None, idempotency_key: str) -> bool:
+        """See ``Store.keyed``."""
+        found = await self._connection.read(partial(terns.keyed, owner=owner, idempotency_key=idempotency_key))
+        return found is not None
+
+    async def interrupt(self, ref: ThreadRef, unless: int = 0) -> Interruption | None:
         """See ``Store.interrupt``."""
-        return await self._connection.write(partial(threads.interrupt, ref=ref))
+        return await self._connection.write(partial(threads.interrupt, ref=ref, unless=unless))
 
     async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:
         """See ``Store.resumable``."""

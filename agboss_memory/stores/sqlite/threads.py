@@ -266,10 +266,10 @@ def renew(
     return tuple(asked)
 
 
-def interrupt(connection: sqlite3.Connection, ref: ThreadRef) -> Interruption | None:
+def interrupt(connection: sqlite3.Connection, ref: ThreadRef, unless: int) -> Interruption | None:
     """Ask the running Tern of a thread to end."""
     row = named(connection, ref)
-    if not row.running:
+    if row.running in (0, unless):
         return None
     connection.execute(STOP, (row.key,))
     return Interruption(key=row.key, number=row.running, holder=decode_text(row.holder))

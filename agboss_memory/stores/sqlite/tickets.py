@@ -26,14 +26,17 @@ def take(connection: sqlite3.Connection, request: Enqueue) -> int:
     return connection.execute(INSERT, row).lastrowid or 0
 
 
-def first(connection: sqlite3.Connection, workflow: str, thread: str, now: datetime) -> int:
-    """The oldest ticket whose holder still waits, 0 when nobody does; those before it are removed."""
+def ahead(connection: sqlite3.Connection, workflow: str, thread: str, now: datetime, holder: str) -> bool:
+    """Whether another App has waited longer than ``holder``; within one App its own line decides.
+
+    Tickets before that of the first one who still waits are removed.
+    """
     line = connection.execute(LINE, (encode_text(workflow), encode_text(thread))).fetchall()
-    for ticket, holder, until in line:
-        if lease_holds(decode_text(holder), from_micros(until), now, ""):
-            return ticket
+    for ticket, waiting, until in line:
+        if lease_holds(decode_text(waiting), from_micros(until), now, ""):
+            return decode_text(waiting) != holder
         give_back(connection, ticket)
-    return 0
+    return False
 
 
 def stands(connection: sqlite3.Connection, workflow: str, thread: str, ticket: int) -> bool:
