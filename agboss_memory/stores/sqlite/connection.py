@@ -160,10 +160,10 @@ class Connection:
                 self._jobs.put(None)
                 self._jobs = None
 
-    async def read(self, call: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``call`` on one snapshot of the file."""
+    async def read(self, call: Callable[[sqlite3.Connection], T], *, since: int | None = None) -> T:
+        """Run ``call`` on one snapshot of the file. ``since``: see ``write``."""
         loop = asyncio.get_running_loop()
-        return await self._call(lambda: self._run("BEGIN", call), loop.create_future())
+        return await self._call(lambda: self._run("BEGIN", call, since), loop.create_future())
 
     async def write(
         self, call: Callable[[sqlite3.Connection], T], *, keep: bool = False, since: int | None = None
@@ -173,7 +173,7 @@ class Connection:
         Args:
             call: What to do.
             keep: Give the result even when the task was cancelled meanwhile; the caller must await again soon.
-            since: What ``files`` was when the work began that is written; None = it began with this call.
+            since: What ``files`` was when that began of which this is a part; None = it begins with this call.
         """
         return await self._call(lambda: self._run("BEGIN IMMEDIATE", call, since), keep=keep)
 
