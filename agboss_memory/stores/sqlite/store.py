@@ -324,7 +324,7 @@ class SqliteStore:
 
     async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
         """See ``Store.thread``."""
-        return await self._connection.read(partial(reads.state, ref=ref, spec=window))
+        return await self._connection.read(self._told(partial(reads.state, ref=ref, spec=window)))
 
     async def threads(self, workflow: str, owner: str | None, after: str | None, limit: int) -> tuple[ThreadInfo, ...]:
         """See ``Store.threads``. Newest means made last."""
