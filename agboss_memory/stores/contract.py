@@ -272,11 +272,14 @@ class Store(Protocol):
         ...
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date. Raises StoreCorruptError, StoreVersionError, StoreLockedError."""
+        """Connect and bring the schema up to date. Several Apps may open one object; an open that fails does not count.
+
+        Raises StoreCorruptError, StoreVersionError, StoreLockedError.
+        """
         ...
 
     async def close(self) -> None:
-        """Release everything. Closing twice is allowed."""
+        """End one open; the last one releases everything. Closing what is closed is allowed."""
         ...
 
     async def admit(self, request: Admission) -> Admitted:
