@@ -20,13 +20,12 @@ from agboss import (
     ModelRequest,
     StoreError,
     TaskStart,
-    TernFailedError,
     agent,
     chain,
     create_app,
     workflow,
 )
-from agboss_memory import MemoryStore, SqliteStore, Summary
+from agboss_memory import BaseMemoryStrategy, MemoryContext, MemoryStore, MemoryView, SqliteStore, Summary
 from agboss_memory.contract import utc_now
 from agboss_memory.stores import MemoryClaim, Store, SummaryWrite
 from agboss_memory.testing.store_requests import WIDE, ref
@@ -43,6 +42,20 @@ class Writer: ...
     compaction=Compaction(every=2, keep=3, model="ollama:stub"),
 )
 class Desk: ...
+
+
+class Broken(BaseMemoryStrategy):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        raise ZeroDivisionError
+
+    def build_context(self, context: MemoryContext) -> MemoryView:
+        return MemoryView(history=context.history)
+
+
+@agent(name="unopenable", model="ollama:stub", prompt="Write.", memory_strategy=Broken)
+class Unopenable: ...
 
 
 class Stub:
@@ -238,15 +251,13 @@ async def test_one_store_serves_two_apps_until_both_have_closed(tmp_path: Path, 
 async def test_an_app_that_fails_to_open_leaves_the_store_to_the_others(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db", synchronous="NORMAL")
 
-    class Broken(Stub):
-        async def generate(self, request: ModelRequest) -> ModelReply:
-            raise RuntimeError("no")
-
     async with desk(store, Stub()) as app:
         await app.execute("one", thread="t", create_thread=True)
-        async with desk(store, Broken()) as failing:
-            with pytest.raises(TernFailedError):
-                await failing.execute("two", thread="t")
-        assert (await app.execute("three", thread="t")).tern == 3
+        failing = create_app(Unopenable, store=store, models={"ollama:stub": Stub()})
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await failing.execute("two")
+        await failing.aclose()
+        assert (await app.execute("three", thread="t")).tern == 2
     with pytest.raises(StoreError):
         await store.thread(ref(), WIDE)
