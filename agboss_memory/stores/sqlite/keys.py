@@ -1,4 +1,4 @@
-"""Keys of threads as callers have them: each one tells in which file its thread is.
+"""Keys of threads, and tickets, as callers have them: each one tells in which file it is.
 
 The file under an open store may be replaced, and another one has threads of its own under the same numbers. What began
 in the first file must neither read nor write them: not a summary, not a cost, not what a model is shown.
@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from agboss_memory.records import replace
 from agboss_memory.stores.contract import (
+    Admission,
     Admitted,
     Appended,
     Claim,
@@ -27,6 +28,7 @@ from agboss_memory.stores.pauses import Resumption
 
 Told = TypeVar("Told", Admitted, Appended, Interruption, Owing, Resumable, ThreadState)
 Asked = TypeVar("Asked", Claim, Commit, MemoryClaim, MemoryOutcome, Resumption, StepWrite, SummaryWrite)
+Queued = TypeVar("Queued", Admission, Resumption)
 
 _BITS = 40  # more threads than a file can hold; in the first file, which is nearly always the only one, keys are its numbers
 
@@ -58,12 +60,23 @@ def key_of(number: int, file: int) -> int:
 
 def told(answer: Told, file: int) -> Told:
     """What was read in a file, as callers get it."""
-    return replace(answer, key=key_of(answer.key, file)) if file else answer
+    if not file:
+        return answer
+    if isinstance(answer, Admitted):
+        return replace(answer, key=key_of(answer.key, file), ticket=key_of(answer.ticket, file))
+    return replace(answer, key=key_of(answer.key, file))
 
 
 def told_all(answers: tuple[Told, ...], file: int) -> tuple[Told, ...]:
     """The same of several."""
     return tuple([told(one, file) for one in answers]) if file else answers
+
+
+def queued(request: Queued, files: int) -> Queued:
+    """The request with the ticket that it has in this file: none, when its place was in the line of another one."""
+    at = in_file(request.ticket, files)
+    number = at.number if at.file == files else 0
+    return request if number == request.ticket else replace(request, ticket=number)
 
 
 def asked(request: Asked, place: InFile) -> Asked:

@@ -125,7 +125,12 @@ class SqliteStore:
 
     async def admit(self, request: Admission) -> Admitted:
         """See ``Store.admit``."""
-        admitted = await self._connection.write(self._told(partial(admissions.admit, request=request)), keep=True)
+        opened = self._connection
+
+        def admit(connection: sqlite3.Connection) -> Admitted:
+            return keys.told(admissions.admit(connection, keys.queued(request, opened.files)), opened.files)
+
+        admitted = await opened.write(admit, keep=True)
         self._take_note(admitted, request)
         return admitted
 
@@ -170,9 +175,13 @@ class SqliteStore:
 
     async def resume(self, request: Resumption) -> Admitted:
         """See ``Store.resume``."""
-        at = self._place(request.key)
-        resume = self._told(partial(pausing.resume, request=keys.asked(request, at)))
-        admitted = await self._connection.write(resume, keep=True, since=at.file)
+        at, opened = self._place(request.key), self._connection
+        here = keys.asked(request, at)
+
+        def resume(connection: sqlite3.Connection) -> Admitted:
+            return keys.told(pausing.resume(connection, keys.queued(here, opened.files)), opened.files)
+
+        admitted = await opened.write(resume, keep=True, since=at.file)
         self._take_note(admitted, request)
         return admitted
 
@@ -239,7 +248,8 @@ class SqliteStore:
         file = self._connection.files
         places = ((self._place(key), item) for key, item in self._running.items())
         terns = {at.number: item.number for at, item in places if (item.holder, at.file) == (holder, file)}
-        waiting = [ticket for ticket, waits in self._tickets.items() if waits == holder]
+        lines = ((self._place(ticket), waits) for ticket, waits in self._tickets.items())
+        waiting = [at.number for at, waits in lines if (waits, at.file) == (holder, file)]
         if not (terns or waiting):
             return ()
 
@@ -251,14 +261,22 @@ class SqliteStore:
 
     async def enqueue(self, request: Enqueue) -> int:
         """See ``Store.enqueue``."""
-        ticket = await self._connection.write(partial(tickets.take, request=request), keep=True)
+        opened = self._connection
+
+        def take(connection: sqlite3.Connection) -> int:
+            return keys.key_of(tickets.take(connection, request), opened.files)
+
+        ticket = await opened.write(take, keep=True)
         self._tickets[ticket] = request.holder
         return ticket
 
     async def leave(self, ticket: int) -> None:
         """See ``Store.leave``."""
         self._tickets.pop(ticket, None)
-        key = await self._connection.write(partial(tickets.give_back, ticket=ticket))
+        at = self._place(ticket)
+        if at.file != self._connection.files:
+            return  # it went with the file that it was of
+        key = await self._connection.write(partial(tickets.give_back, ticket=at.number), since=at.file)
         self._bell.ring(key)
 
     async def wait(self, key: int, seconds: float) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agboss_memory.errors import StoreError, ThreadDeletedError, UnknownThreadError
-from agboss_memory.stores import Admitted, Append, MemoryClaim, MemoryOutcome, SqliteStore, StepWrite, TernPage
+from agboss_memory.stores import Admitted, Append, Enqueue, MemoryClaim, MemoryOutcome, SqliteStore, StepWrite, TernPage
 from agboss_memory.stores.sqlite.places import CHECKPOINT
 from agboss_memory.stores.views import ViewRecord
 from agboss_memory.testing.store_recovery import claim, step
@@ -313,3 +313,22 @@ async def test_a_key_that_nobody_gave_is_of_no_thread(store: SqliteStore) -> Non
         assert await store.terns(key, TernPage()) == ()
         with pytest.raises(ThreadDeletedError):
             await store.settle(MemoryOutcome(key=key, tern=1, now=later(0)))
+
+
+async def test_a_ticket_of_another_file_is_nobodys_place_in_this_one(store: SqliteStore, tmp_path: Path) -> None:
+    other = SqliteStore(tmp_path / "other.db", synchronous="NORMAL")
+    await other.open()
+    first = await other.enqueue(Enqueue(workflow="w", thread="t", holder="other", now=later(0)))
+    await other.close()
+    ticket = await store.enqueue(Enqueue(workflow="w", thread="t", holder="one", now=later(0)))
+    assert ticket == first
+    (tmp_path / "other.db").replace(tmp_path / "s.db")
+    assert await refused(store.threads("w", None, None, 9)) == "store.replaced"
+    busy = await store.admit(admission(ticket=ticket, queue=True, now=later(1)))
+    assert (busy.kind, busy.ticket != ticket) == ("busy", True)
+    await store.leave(ticket)
+    assert (await store.admit(admission(ticket=busy.ticket, queue=True, now=later(1)))).kind == "busy"
+    assert await store.renew("one", later(30)) == ()
+    late = await store.admit(admission(ticket=busy.ticket, queue=True, now=later(20)))  # the stranger's has ended
+    assert late.kind == "admitted"
+    await store.leave(busy.ticket)
