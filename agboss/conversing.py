@@ -89,7 +89,9 @@ class RunningConversation(StoredConversation):
         with live.meter.taken() as usage:
             cost = total(tuple(item.record.usd for item in usage if item.record.purpose == "compaction"))
             own = replace(summary, agent=self.agent, model=summary.model or self._model, usd=cost)
-            write = SummaryWrite(key=self.key, tern=self.tern, summary=own, now=own.created_at, usage=usage)
+            write = SummaryWrite(
+                key=self.key, tern=self.tern, summary=own, now=own.created_at, usage=usage, fence=live.fence
+            )
             kept = await self.store.write_summary(write)
         self._pages.clear()
         if kept.text == own.text:

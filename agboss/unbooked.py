@@ -11,6 +11,9 @@ from agboss_memory.stores.contract import MemoryOutcome, Store
 
 logger = logging.getLogger("agboss")
 
+REPLACED = "store.replaced"
+"""The store has another file now. The thread that has this one's key there is a stranger's: nothing is booked to it."""
+
 
 class Unbooked:
     """Bookings of one App that wait for a store that takes them. False when there are none."""
@@ -35,18 +38,21 @@ class Unbooked:
                 await store.settle(outcome)
             except ThreadDeletedError:
                 pass  # its cost goes with it
-            except StoreError:
-                return
+            except StoreError as error:
+                if error.code != REPLACED:
+                    return
+                _tell(outcome, "the file of its thread is gone")
             self._waiting.pop(place, None)
 
     def give_up(self) -> None:
         """Tell what is lost."""
         for outcome in self._waiting.values():
-            known = [item.record.usd for item in outcome.usage if item.record.usd is not None]
-            logger.error(
-                "%d calls (%s USD) of turn %d could not be booked; the store refused them to the end",
-                len(outcome.usage),
-                sum(known),
-                outcome.tern,
-            )
+            _tell(outcome, "the store refused them to the end")
         self._waiting.clear()
+
+
+def _tell(outcome: MemoryOutcome, why: str) -> None:
+    known = [item.record.usd for item in outcome.usage if item.record.usd is not None]
+    logger.error(
+        "%d calls (%s USD) of turn %d could not be booked; %s", len(outcome.usage), sum(known), outcome.tern, why
+    )

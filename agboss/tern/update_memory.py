@@ -11,7 +11,7 @@ from operator import attrgetter
 import agboss.events as events
 import agboss_memory.compaction as compaction
 from agboss.conversing import RunningConversation, outermost
-from agboss.errors import AgbossError, CompactionError
+from agboss.errors import AgbossError, CompactionError, LeaseLostError
 from agboss.models.chat import LENGTH, ModelRequest
 from agboss.plan import CompactionPlan, StrategyPlan, total
 from agboss.run import CompactionReport, LiveTern, one_line
@@ -75,18 +75,23 @@ async def update_memory(request: MemoryRequest) -> MemoryReport:
     A try that a cancellation breaks off counts as one: work that hangs must not keep a thread whose callers give up first.
     """
     live = request.live
-    for work in request.work:
-        await _update(request, work)
     plan = live.plan.compaction
     written: list[tuple[Summary, int]] = []
     error: CompactionError | None = None
-    for block in request.due[: compaction.PER_TERN] if request.due else ():
-        if plan is None or live.meter.memory_calls == 0:
-            break  # what is left over is due at the next Tern
-        try:
-            written.append(await compact_block(live, request.windows, plan, block))
-        except CompactionError as failure:
-            error = error or failure
+    try:
+        for work in request.work:
+            await _update(request, work)
+        for block in request.due[: compaction.PER_TERN] if request.due else ():
+            if plan is None or live.meter.memory_calls == 0:
+                break  # what is left over is due at the next Tern
+            try:
+                written.append(await compact_block(live, request.windows, plan, block))
+            except CompactionError as failure:
+                error = error or failure
+    except LeaseLostError as lost:  # this process stood still for so long that another one went on
+        request.windows.drop(live.thread)
+        live.warn(f"memory work ends here: {one_line(lost.message)}")
+        await book_rest(live)  # a store of one's own may have refused the cost as well
     own = outermost(live.compacted)
     report = None
     if written or own:
@@ -147,7 +152,9 @@ async def book_rest(live: LiveTern) -> None:
 async def _settle_work(live: LiveTern, work: PendingWork, *, done: bool) -> None:
     with live.meter.taken() as usage:
         await live.store.settle(
-            MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), work=work, done=done, usage=usage)
+            MemoryOutcome(
+                key=live.key, tern=live.number, now=utc_now(), work=work, done=done, usage=usage, fence=live.fence
+            )
         )
 
 
@@ -196,7 +203,7 @@ async def compact_block(live: LiveTern, windows: Windows, plan: CompactionPlan, 
     )
     with live.meter.taken() as usage:
         summary = await live.store.write_summary(
-            SummaryWrite(key=live.key, tern=live.number, summary=summary, now=utc_now(), usage=usage)
+            SummaryWrite(key=live.key, tern=live.number, summary=summary, now=utc_now(), usage=usage, fence=live.fence)
         )
     done = replace(block, state="done", attempts=block.attempts + 1, error="")
     live.window = windows.after_summary(live.thread, live.window, summary, done)
@@ -257,7 +264,9 @@ async def _failed(live: LiveTern, windows: Windows, block: Block, error: BaseExc
     live.warn(f"compaction of turns {span(block.first, block.last)} failed (attempt {after.attempts}, {fate}): {cause}")
     try:
         with live.meter.taken() as usage:
-            outcome = MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), block=after, usage=usage)
+            outcome = MemoryOutcome(
+                key=live.key, tern=live.number, now=utc_now(), block=after, usage=usage, fence=live.fence
+            )
             await live.store.settle(outcome)
     finally:
         if stopped:

@@ -5,7 +5,8 @@ usage, due work). Each is one call, so that a store can do it in one hop. Rules 
 
 * nothing that was said is edited or deleted, except by ``delete_thread``;
 * numbers are given once, at admission, without holes;
-* a write under an old fence, or to a deleted thread, is refused and changes nothing;
+* a write under an old fence, or to a deleted thread, is refused and changes nothing; what memory work has cost is
+  booked under an old fence too: it was paid;
 * every method is safe against cancellation: it finishes or did not start.
 """
 
@@ -147,6 +148,14 @@ class SummaryWrite(Record, kw_only=True):
     stored one is kept. An active one of the same agent and kind whose range lies inside becomes ``superseded``. In an
     agent's own conversation this holds for all kinds, and one that covers a part of the range without lying inside is
     kept in the same way, so that no message is in two summaries.
+
+    Attributes:
+        key: The thread's key.
+        tern: The Tern during which it was written; usage is booked there.
+        summary: The summary.
+        now: Aware UTC.
+        usage: Booked calls.
+        fence: The fence under which the work began; None = of a caller that holds no lease, not looked at.
     """
 
     key: int
@@ -154,6 +163,7 @@ class SummaryWrite(Record, kw_only=True):
     summary: Summary
     now: datetime
     usage: tuple[BookedUsage, ...] = ()
+    fence: int | None = None
 
 
 class MemoryOutcome(Record, kw_only=True):
@@ -166,7 +176,8 @@ class MemoryOutcome(Record, kw_only=True):
         work: The strategy work that was tried, or None.
         done: Whether ``work`` is finished and needs no further try.
         block: The block with its new state, attempts and error, or None.
-        usage: Booked calls, also those of a failed try.
+        usage: Booked calls, also those of a failed try. They are all that is stored under an old fence.
+        fence: The fence under which the work began; None = of a caller that holds no lease, not looked at.
     """
 
     key: int
@@ -176,6 +187,7 @@ class MemoryOutcome(Record, kw_only=True):
     done: bool = False
     block: Block | None = None
     usage: tuple[BookedUsage, ...] = ()
+    fence: int | None = None
 
 
 class DaySpend(Record, kw_only=True):
@@ -260,11 +272,14 @@ class Store(Protocol):
         ...
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date. Raises StoreCorruptError, StoreVersionError, StoreLockedError."""
+        """Connect and bring the schema up to date. Several Apps may open one object; an open that fails does not count.
+
+        Raises StoreCorruptError, StoreVersionError, StoreLockedError.
+        """
         ...
 
     async def close(self) -> None:
-        """Release everything. Closing twice is allowed."""
+        """End one open; the last one releases everything. Closing what is closed is allowed."""
         ...
 
     async def admit(self, request: Admission) -> Admitted:
@@ -377,11 +392,21 @@ class Store(Protocol):
         ...
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
-        """Store a summary and settle its block. Raises ThreadDeletedError."""
+        """Store a summary and settle its block.
+
+        Raises:
+            ThreadDeletedError: The thread is gone.
+            LeaseLostError: Somebody else has had the thread since; nothing but the usage was stored.
+        """
         ...
 
     async def settle(self, request: MemoryOutcome) -> None:
-        """Record the end of memory work. Raises ThreadDeletedError."""
+        """Record the end of memory work.
+
+        Raises:
+            ThreadDeletedError: The thread is gone.
+            LeaseLostError: Somebody else has had the thread since; of work and block nothing was stored, only the usage.
+        """
         ...
 
     async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:

@@ -52,6 +52,7 @@ from agboss_memory.stores.refusals import (
     foreign_thread,
     key_conflict,
     lost_lease,
+    lost_memory,
     matches,
     refuse_invalid,
     unknown_thread,
@@ -364,6 +365,9 @@ class MemoryStore(MemoryLedger, MemoryReads):
     async def write_summary(self, request: SummaryWrite) -> Summary:
         """See ``Store.write_summary``."""
         thread = self._existing(request.key)
+        if request.fence not in (None, thread.fence):
+            self.spent(thread, request.now, thread.book(request.tern, request.usage))
+            raise lost_memory(request.key, request.tern)
         summary = request.summary
         moment = request.now if summary.created_at == EPOCH else summary.created_at
         stored, new = thread.add_summary(replace(summary, created_at=as_utc(moment)), request.tern)
@@ -383,10 +387,14 @@ class MemoryStore(MemoryLedger, MemoryReads):
     async def settle(self, request: MemoryOutcome) -> None:
         """See ``Store.settle``."""
         thread = self._existing(request.key)
-        if request.work is not None:
-            thread.tried(request.work, done=request.done)
         if request.usage:
             self.spent(thread, request.now, thread.book(request.tern, request.usage))
+        if request.fence not in (None, thread.fence):
+            if request.work is not None or request.block is not None:
+                raise lost_memory(request.key, request.tern)
+            return
+        if request.work is not None:
+            thread.tried(request.work, done=request.done)
         if request.block is not None:
             thread.blocks.put(request.block)
             thread.version += 1

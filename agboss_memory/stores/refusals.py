@@ -115,6 +115,17 @@ def lost_lease(key: int, tern: int) -> LeaseLostError:
     )
 
 
+def lost_memory(key: int, tern: int) -> LeaseLostError:
+    """The memory work after a Tern, or outside Terns, is no longer ours to finish."""
+    return LeaseLostError(
+        "run.lease-lost",
+        f"Memory work of turn {tern} is no longer done by this process; only its cost was stored.",
+        "Another process took the thread over, and did the work or will do it.",
+        key=key,
+        tern=tern,
+    )
+
+
 def matches(request: Admission, stored: Tern, *, workflow: str, thread: str) -> bool:
     """Whether ``request`` repeats the stored Tern. A first contact names no thread and repeats a first Tern only."""
     same_thread = stored.number == 1 if request.first_contact else thread == request.thread

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agboss_memory.errors import LeaseLostError, ThreadDeletedError
-from agboss_memory.messages import TernStatus
+from agboss_memory.messages import Block, TernStatus
+from agboss_memory.records import replace
 from agboss_memory.stores.admissions import MemoryClaim, PendingWork
 from agboss_memory.stores.contract import Admitted, Commit, Committed, MemoryOutcome, Store, SummaryWrite
 from agboss_memory.testing.store_recovery import claim, keep, step
@@ -117,6 +118,35 @@ class Holding(StoreSuite):
             await store.settle(settled(admitted))
             assert await store.owing("w", later(99), 0, 9) == ()
             assert (await store.admit(admission(holder="one", now=later(12)))).kind == "admitted"
+
+    async def test_whoever_lost_the_thread_books_its_cost_and_nothing_else(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await run_terns(store, 1)
+            admitted, _ = await remembering(store, blocks=pair(1, 2))
+            state = await store.hold(memory_claim(admitted.key, 11))
+            assert state is not None
+            made = SummaryWrite(key=admitted.key, tern=2, summary=summary(1, 2), now=NOW, fence=state.fence)
+            stored = await store.write_summary(made)
+            await store.retire(admitted.key, stored.id, NOW)
+            before = await store.copy(ref())
+            late = replace(made, fence=admitted.fence, usage=(booked("late.s"),))
+            failed = Block(first=1, last=2, state="due", attempts=1, error="too long")
+            work = settled(admitted)
+            tried = replace(work, work=None, done=False, block=failed, usage=(booked("late.b"),), fence=admitted.fence)
+            with pytest.raises(LeaseLostError):
+                await store.write_summary(late)
+            for outcome in (replace(work, usage=(booked("late.w"),), fence=admitted.fence), tried):
+                with pytest.raises(LeaseLostError):
+                    await store.settle(outcome)
+            await store.settle(replace(tried, block=None, usage=(booked("late.r"),)))  # a cost is always taken
+            after = await store.copy(ref())
+            costs = [item.step_key for item in after.terns[1].usage if item.step_key.startswith("late")]
+            assert costs == ["late.s", "late.w", "late.b", "late.r"]
+            assert (after.summaries, after.blocks, after.work) == (before.summaries, before.blocks, before.work)
+            assert (await store.admit(admission(holder="one", now=later(12)))).kind == "busy"
+            await store.settle(replace(work, fence=state.fence))
+            assert (await store.admit(admission(holder="one", now=later(12)))).kind == "admitted"
+            assert await store.check() == ()
 
     async def test_what_is_held_has_another_version(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

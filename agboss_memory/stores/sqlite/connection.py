@@ -13,7 +13,6 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
@@ -120,6 +119,7 @@ class Connection:
         self._trace = trace
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[_Job | None] | None = None
+        self._users: list[asyncio.AbstractEventLoop] = []  # the event loop of every open that was not closed yet
         self._connection: sqlite3.Connection | None = None
         self._opened = Opened()
         self._extent: Extent = (0, 0)  # of the file when it was last known to be whole
@@ -128,42 +128,58 @@ class Connection:
         """How often another file was found at the path; counts on the connection's thread."""
 
     async def open(self) -> None:
-        """Connect and migrate. Opening twice is allowed. A failed open leaves nothing behind."""
+        """Connect and migrate, or share the connection that is open already. A failed open leaves nothing behind."""
+        loop = asyncio.get_running_loop()
         with self._lock:
-            if self._jobs is not None:
-                return
-            jobs: SimpleQueue[_Job | None] = SimpleQueue()
-            self._jobs = jobs
+            self._users.append(loop)
+            jobs = self._jobs
+            if jobs is None:
+                jobs = self._jobs = SimpleQueue[_Job | None]()
+                self._start(jobs)
+        try:
+            await self._call(self._enter, keep=True)
+        except BaseException:
+            self._leaves(loop)
+            self._stop()
+            raise
+
+    def _start(self, jobs: SimpleQueue[_Job | None]) -> None:
         worker = threading.Thread(target=_work, args=(jobs,), name=f"agboss-sqlite {self.path.name}", daemon=True)
         worker.start()
         # Not at exit: a close that runs there as well still needs the thread, and a daemon ends by itself.
         weakref.finalize(self, jobs.put, None).atexit = False
-        try:
-            await self._call(partial(self._connect, "rwc"), keep=True)
-        except BaseException:
-            self._stop()
-            raise
 
     async def close(self) -> None:
-        """Close the file and end the thread. Closing twice is allowed."""
-        with self._lock:
-            if self._jobs is None:
-                return
+        """End one open; the last one closes the file and ends the thread. Closing what is closed is allowed."""
+        if self._leaves(asyncio.get_running_loop()) or self._jobs is None:
+            return
         try:
             await self._call(self._leave, keep=True)
         finally:
             self._stop()
 
-    def _stop(self) -> None:
+    def _leaves(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """One user fewer; says whether others are left. Those of a closed event loop can never close."""
         with self._lock:
-            if self._jobs is not None:
+            left = [one for one in self._users if not one.is_closed()]
+            if loop in left:
+                left.remove(loop)
+            elif left and len(left) == len(self._users):
+                left.pop()
+            self._users = left
+            return bool(left)
+
+    def _stop(self) -> None:
+        """End the thread, unless somebody has opened again meanwhile."""
+        with self._lock:
+            if self._jobs is not None and not self._users:
                 self._jobs.put(None)
                 self._jobs = None
 
-    async def read(self, call: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``call`` on one snapshot of the file."""
+    async def read(self, call: Callable[[sqlite3.Connection], T], *, since: int | None = None) -> T:
+        """Run ``call`` on one snapshot of the file. ``since``: see ``write``."""
         loop = asyncio.get_running_loop()
-        return await self._call(lambda: self._run("BEGIN", call), loop.create_future())
+        return await self._call(lambda: self._run("BEGIN", call, since), loop.create_future())
 
     async def write(
         self, call: Callable[[sqlite3.Connection], T], *, keep: bool = False, since: int | None = None
@@ -173,7 +189,7 @@ class Connection:
         Args:
             call: What to do.
             keep: Give the result even when the task was cancelled meanwhile; the caller must await again soon.
-            since: What ``files`` was when the work began that is written; None = it began with this call.
+            since: What ``files`` was when that began of which this is a part; None = it begins with this call.
         """
         return await self._call(lambda: self._run("BEGIN IMMEDIATE", call, since), keep=keep)
 
@@ -221,6 +237,10 @@ class Connection:
         self._disconnect()
         drop_logs(self.path, self._opened)
         self._away = True
+
+    def _enter(self) -> None:
+        if self._connection is None and not self._away:
+            self._connect("rwc")
 
     def _leave(self) -> None:
         """Close the file. One that was moved is made whole first, unless others use it still: then they do that."""

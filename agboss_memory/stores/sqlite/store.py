@@ -45,7 +45,7 @@ from agboss_memory.stores.contract import (
 )
 from agboss_memory.stores.files import DiskFiles, FileStore
 from agboss_memory.stores.pauses import Resumption
-from agboss_memory.stores.refusals import refuse_invalid
+from agboss_memory.stores.refusals import lost_memory, refuse_invalid
 from agboss_memory.stores.spending import SpendQuery, SpendRow
 from agboss_memory.stores.sqlite import (
     admissions,
@@ -53,6 +53,7 @@ from agboss_memory.stores.sqlite import (
     checking,
     conversations,
     copying,
+    keys,
     messages,
     pausing,
     reads,
@@ -74,12 +75,11 @@ T = TypeVar("T")
 
 
 class _Running(Record, kw_only=True):
-    """A Tern, or memory work after it, of this process: whose, under which fence, and the count of the file that it is in."""
+    """A Tern, or memory work after it, of this process: whose it is, and under which fence."""
 
     holder: str
     number: int
     fence: int
-    file: int
 
 
 class SqliteStore:
@@ -126,58 +126,74 @@ class SqliteStore:
 
     async def admit(self, request: Admission) -> Admitted:
         """See ``Store.admit``."""
-        admitted, file = await self._begin(partial(admissions.admit, request=request))
-        self._take_note(admitted, file, request)
+        opened = self._connection
+
+        def admit(connection: sqlite3.Connection) -> Admitted:
+            return keys.told(admissions.admit(connection, keys.queued(request, opened.files)), opened.files)
+
+        admitted = await opened.write(admit, keep=True)
+        self._take_note(admitted, request)
         return admitted
 
-    async def _begin(self, call: Callable[[sqlite3.Connection], T]) -> tuple[T, int]:
-        """Write the begin of a Tern or of memory work; also gives the count of the file that it is in."""
+    def _told(self, call: Callable[[sqlite3.Connection], keys.Told]) -> Callable[[sqlite3.Connection], keys.Told]:
+        """What ``call`` gives, with the key that callers get: which file it is in shows on the connection's thread."""
         opened = self._connection
-        return await opened.write(lambda connection: (call(connection), opened.files), keep=True)
+        return lambda connection: keys.told(call(connection), opened.files)
 
-    def _take_note(self, admitted: Admitted, file: int, request: Admission | Resumption) -> None:
+    def _told_all(
+        self, call: Callable[[sqlite3.Connection], tuple[keys.Told, ...]]
+    ) -> Callable[[sqlite3.Connection], tuple[keys.Told, ...]]:
+        opened = self._connection
+        return lambda connection: keys.told_all(call(connection), opened.files)
+
+    def _place(self, key: int) -> keys.InFile:
+        return keys.in_file(key, self._connection.files)
+
+    def _take_note(self, admitted: Admitted, request: Admission | Resumption) -> None:
         if admitted.kind == "busy":
             if admitted.ticket:
                 self._tickets[admitted.ticket] = request.holder
         else:
             self._tickets.pop(request.ticket, None)
-            self._note(admitted, file, request.holder)
+            self._note(admitted, request.holder)
 
-    def _note(self, admitted: Admitted, file: int, holder: str) -> None:
+    def _note(self, admitted: Admitted, holder: str) -> None:
         if admitted.kind == "admitted":
-            self._running[admitted.key] = _Running(
-                holder=holder, number=admitted.number, fence=admitted.fence, file=file
-            )
-
-    def _since(self, key: int, fence: int) -> int | None:
-        """The file that the Tern began in: in another one it must not write to what has its numbers there."""
-        found = self._running.get(key)
-        return found.file if found is not None and found.fence == fence else None
+            self._running[admitted.key] = _Running(holder=holder, number=admitted.number, fence=admitted.fence)
 
     async def claim(self, request: Claim) -> Admitted:
         """See ``Store.claim``."""
-        admitted, file = await self._begin(partial(admissions.claim, request=request))
-        self._note(admitted, file, request.holder)
+        at = self._place(request.key)
+        claim = self._told(partial(admissions.claim, request=keys.asked(request, at)))
+        admitted = await self._connection.write(claim, keep=True, since=at.file)
+        self._note(admitted, request.holder)
         return admitted
 
     async def paused(self, key: int) -> tuple[Resumable, ...]:
         """See ``Store.paused``."""
-        return await self._connection.read(partial(pausing.paused, key=key))
+        at = self._place(key)
+        return await self._connection.read(self._told_all(partial(pausing.paused, key=at.number)), since=at.file)
 
     async def resume(self, request: Resumption) -> Admitted:
         """See ``Store.resume``."""
-        admitted, file = await self._begin(partial(pausing.resume, request=request))
-        self._take_note(admitted, file, request)
+        at, opened = self._place(request.key), self._connection
+        here = keys.asked(request, at)
+
+        def resume(connection: sqlite3.Connection) -> Admitted:
+            return keys.told(pausing.resume(connection, keys.queued(here, opened.files)), opened.files)
+
+        admitted = await opened.write(resume, keep=True, since=at.file)
+        self._take_note(admitted, request)
         return admitted
 
     async def commit(self, request: Commit) -> Committed:
         """See ``Store.commit``."""
+        at = self._place(request.key)
+        commit = partial(transactions.commit, request=keys.asked(request, at))
         try:
-            committed = await self._connection.write(
-                partial(transactions.commit, request=request), keep=True, since=self._since(request.key, request.fence)
-            )
+            committed = await self._connection.write(commit, keep=True, since=at.file)
         except (LeaseLostError, ThreadDeletedError):
-            self._running.pop(request.key, None)
+            self._forget(request.key, request.fence)
             raise
         if not committed.held:
             self._let_go(request.key)
@@ -185,30 +201,42 @@ class SqliteStore:
 
     def _let_go(self, key: int) -> None:
         self._running.pop(key, None)
-        self._bell.ring(key)
+        self._bell.ring(self._place(key).number)
+
+    def _forget(self, key: int, fence: int | None) -> None:
+        """Whoever had the thread under this fence has it no longer; its lease is not renewed any more."""
+        found = self._running.get(key)
+        if found is not None and found.fence == fence:
+            del self._running[key]
 
     async def owing(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Owing, ...]:
         """See ``Store.owing``."""
-        return await self._connection.read(
-            partial(admissions.owing, workflow=workflow, now=now, after=after, limit=limit)
-        )
+        at = self._place(after)
+        owing = partial(admissions.owing, workflow=workflow, now=now, after=at.number, limit=limit)
+        return await self._connection.read(self._told_all(owing), since=at.file)
 
     async def hold(self, request: MemoryClaim) -> ThreadState | None:
         """See ``Store.hold``."""
-        state, file = await self._begin(partial(admissions.hold, request=request))
+        at, opened = self._place(request.key), self._connection
+        hold = partial(admissions.hold, request=keys.asked(request, at))
+
+        def told(connection: sqlite3.Connection) -> ThreadState | None:
+            state = hold(connection)
+            return None if state is None else keys.told(state, opened.files)
+
+        state = await opened.write(told, keep=True, since=at.file)
         if state is not None:
-            self._running[request.key] = _Running(
-                holder=request.holder, number=state.info.terns, fence=state.fence, file=file
-            )
+            self._running[state.key] = _Running(holder=request.holder, number=state.info.terns, fence=state.fence)
         return state
 
     async def release(self, key: int, fence: int, number: int) -> None:
         """See ``Store.release``."""
         if key not in self._running:
             return
+        at = self._place(key)
         try:
             released = await self._connection.write(
-                partial(threads.release, key=key, fence=fence, number=number), since=self._since(key, fence)
+                partial(threads.release, key=at.number, fence=fence, number=number), since=at.file
             )
         except BaseException:
             self._running.pop(key, None)  # it is not renewed any more
@@ -219,34 +247,42 @@ class SqliteStore:
     async def renew(self, holder: str, until: datetime) -> tuple[Interruption, ...]:
         """See ``Store.renew``."""
         file = self._connection.files
-        renewed = {
-            key: item.number for key, item in self._running.items() if (item.holder, item.file) == (holder, file)
-        }
-        waiting = [ticket for ticket, waits in self._tickets.items() if waits == holder]
-        if not (renewed or waiting):
+        places = ((self._place(key), item) for key, item in self._running.items())
+        running = {at.number: item.number for at, item in places if (item.holder, at.file) == (holder, file)}
+        lines = ((self._place(ticket), waits) for ticket, waits in self._tickets.items())
+        waiting = [at.number for at, waits in lines if (waits, at.file) == (holder, file)]
+        if not (running or waiting):
             return ()
 
         def extend(connection: sqlite3.Connection) -> tuple[Interruption, ...]:
             tickets.renew(connection, waiting, until)
-            return threads.renew(connection, renewed, holder, until)
+            return threads.renew(connection, running, holder, until)
 
-        return await self._connection.write(extend, since=file)
+        return keys.told_all(await self._connection.write(extend, since=file), file)
 
     async def enqueue(self, request: Enqueue) -> int:
         """See ``Store.enqueue``."""
-        ticket = await self._connection.write(partial(tickets.take, request=request), keep=True)
+        opened = self._connection
+
+        def take(connection: sqlite3.Connection) -> int:
+            return keys.key_of(tickets.take(connection, request), opened.files)
+
+        ticket = await opened.write(take, keep=True)
         self._tickets[ticket] = request.holder
         return ticket
 
     async def leave(self, ticket: int) -> None:
         """See ``Store.leave``."""
         self._tickets.pop(ticket, None)
-        key = await self._connection.write(partial(tickets.give_back, ticket=ticket))
+        at = self._place(ticket)
+        if at.file != self._connection.files:
+            return  # it went with the file that it was of
+        key = await self._connection.write(partial(tickets.give_back, ticket=at.number), since=at.file)
         self._bell.ring(key)
 
     async def wait(self, key: int, seconds: float) -> None:
         """See ``Store.wait``."""
-        await self._bell.wait(key, seconds)
+        await self._bell.wait(self._place(key).number, seconds)
 
     async def keyed(self, owner: str | None, idempotency_key: str) -> bool:
         """See ``Store.keyed``."""
@@ -255,43 +291,64 @@ class SqliteStore:
 
     async def interrupt(self, ref: ThreadRef, unless: int = 0) -> Interruption | None:
         """See ``Store.interrupt``."""
-        return await self._connection.write(partial(threads.interrupt, ref=ref, unless=unless))
+        opened = self._connection
+
+        def interrupt(connection: sqlite3.Connection) -> Interruption | None:
+            asked = threads.interrupt(connection, ref, unless)
+            return None if asked is None else keys.told(asked, opened.files)
+
+        return await opened.write(interrupt)
 
     async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:
         """See ``Store.resumable``."""
-        return await self._connection.read(
-            partial(admissions.resumable, workflow=workflow, now=now, after=after, limit=limit)
-        )
+        at = self._place(after)
+        resumable = partial(admissions.resumable, workflow=workflow, now=now, after=at.number, limit=limit)
+        return await self._connection.read(self._told_all(resumable), since=at.file)
 
     async def write_step(self, request: StepWrite) -> None:
         """See ``Store.write_step``."""
-        since = self._since(request.key, request.fence)
-        await self._connection.write(partial(transactions.write_step, request=request), since=since)
+        at = self._place(request.key)
+        await self._connection.write(partial(transactions.write_step, request=keys.asked(request, at)), since=at.file)
 
     async def steps(self, key: int, number: int) -> tuple[Step, ...]:
         """See ``Store.steps``."""
-        return await self._connection.read(partial(steps.of_tern, key=key, number=number))
+        at = self._place(key)
+        return await self._connection.read(partial(steps.of_tern, key=at.number, number=number), since=at.file)
 
     async def write_views(self, key: int, views: tuple[ViewRecord, ...]) -> None:
         """See ``Store.write_views``."""
-        await self._connection.write(partial(shown.write, key=key, views=views))
+        at = self._place(key)
+        await self._connection.write(partial(shown.write, key=at.number, views=views), since=at.file)
 
     async def views(self, key: int, tern: int) -> tuple[ViewRecord, ...]:
         """See ``Store.views``."""
-        return await self._connection.read(partial(shown.of_tern, key=key, tern=tern))
+        at = self._place(key)
+        return await self._connection.read(partial(shown.of_tern, key=at.number, tern=tern), since=at.file)
 
     async def write_summary(self, request: SummaryWrite) -> Summary:
         """See ``Store.write_summary``."""
-        return await self._connection.write(partial(transactions.write_summary, request=request))
+        at = self._place(request.key)
+        write = partial(transactions.write_summary, request=keys.asked(request, at))
+        stored = await self._connection.write(write, since=at.file)
+        if stored is None:
+            self._forget(request.key, request.fence)
+            raise lost_memory(request.key, request.tern)
+        return stored
 
     async def settle(self, request: MemoryOutcome) -> None:
         """See ``Store.settle``."""
-        if await self._connection.write(partial(transactions.settle, request=request)):
+        at = self._place(request.key)
+        settle = partial(transactions.settle, request=keys.asked(request, at))
+        left = await self._connection.write(settle, since=at.file)
+        if left == "lost":
+            self._forget(request.key, request.fence)
+            raise lost_memory(request.key, request.tern)
+        if left == "free":
             self._let_go(request.key)
 
     async def thread(self, ref: ThreadRef, window: WindowSpec) -> ThreadState:
         """See ``Store.thread``."""
-        return await self._connection.read(partial(reads.state, ref=ref, spec=window))
+        return await self._connection.read(self._told(partial(reads.state, ref=ref, spec=window)))
 
     async def threads(self, workflow: str, owner: str | None, after: str | None, limit: int) -> tuple[ThreadInfo, ...]:
         """See ``Store.threads``. Newest means made last."""
@@ -301,35 +358,43 @@ class SqliteStore:
 
     async def terns(self, key: int, page: TernPage) -> tuple[Tern, ...]:
         """See ``Store.terns``."""
-        return await self._connection.read(partial(reads.terns_with_usage, key=key, asked=page))
+        at = self._place(key)
+        return await self._connection.read(partial(reads.terns_with_usage, key=at.number, asked=page), since=at.file)
 
     async def messages(self, key: int, page: MessagePage) -> tuple[Message, ...]:
         """See ``Store.messages``."""
-        return await self._connection.read(partial(messages.page, key=key, asked=page))
+        at = self._place(key)
+        return await self._connection.read(partial(messages.page, key=at.number, asked=page), since=at.file)
 
     async def append(self, request: Append) -> Appended:
         """See ``Store.append``."""
-        return await self._connection.write(partial(transactions.append, request=request))
+        return await self._connection.write(self._told(partial(transactions.append, request=request)))
 
     async def conversation(self, key: int, agent: str, limit: int) -> Conversation:
         """See ``Store.conversation``."""
-        return await self._connection.read(partial(reads.conversation, key=key, agent=agent, limit=limit))
+        at = self._place(key)
+        return await self._connection.read(
+            partial(reads.conversation, key=at.number, agent=agent, limit=limit), since=at.file
+        )
 
     async def message(self, key: int, agent: str, number: int) -> Message | None:
         """See ``Store.message``."""
-        return await self._connection.read(partial(messages.one, key=key, agent=agent, number=number))
+        at = self._place(key)
+        return await self._connection.read(
+            partial(messages.one, key=at.number, agent=agent, number=number), since=at.file
+        )
 
     async def write_counts(self, key: int, agent: str, counts: Mapping[int, int], tokenizer: str) -> None:
         """See ``Store.write_counts``."""
-        await self._connection.write(
-            partial(conversations.write_counts, key=key, agent=agent, counts=counts, name=tokenizer)
-        )
+        at = self._place(key)
+        write = partial(conversations.write_counts, key=at.number, agent=agent, counts=counts, name=tokenizer)
+        await self._connection.write(write, since=at.file)
 
     async def compress_result(self, key: int, agent: str, number: int, stub: str, tokens: int) -> bool:
         """See ``Store.compress_result``."""
-        return await self._connection.write(
-            partial(conversations.compress, key=key, agent=agent, number=number, stub=stub, tokens=tokens)
-        )
+        at = self._place(key)
+        compress = partial(conversations.compress, key=at.number, agent=agent, number=number, stub=stub, tokens=tokens)
+        return await self._connection.write(compress, since=at.file)
 
     async def summaries(
         self,
@@ -341,19 +406,25 @@ class SqliteStore:
         limit: int | None = None,
     ) -> tuple[Summary, ...]:
         """See ``Store.summaries``."""
+        at = self._place(key)
         if before is None and limit is None:
-            read = partial(summaries.of_agent, key=key, agent=agent, all_states=all_states)
+            read = partial(summaries.of_agent, key=at.number, agent=agent, all_states=all_states)
         else:
-            read = partial(summaries.newest, key=key, agent=agent, all_states=all_states, before=before, limit=limit)
-        return await self._connection.read(read)
+            most = partial(summaries.newest, before=before, limit=limit)
+            read = partial(most, key=at.number, agent=agent, all_states=all_states)
+        return await self._connection.read(read, since=at.file)
 
     async def blocks(self, key: int, states: Sequence[str], limit: int) -> tuple[Block, ...]:
         """See ``Store.blocks``."""
-        return await self._connection.read(partial(blocks.in_states, key=key, states=states, limit=limit))
+        at = self._place(key)
+        return await self._connection.read(
+            partial(blocks.in_states, key=at.number, states=states, limit=limit), since=at.file
+        )
 
     async def retire(self, key: int, summary: int, now: datetime) -> Summary | None:
         """See ``Store.retire``."""
-        return await self._connection.write(partial(transactions.retire, key=key, number=summary))
+        at = self._place(key)
+        return await self._connection.write(partial(transactions.retire, key=at.number, number=summary), since=at.file)
 
     async def delete_thread(self, ref: ThreadRef) -> None:
         """See ``Store.delete_thread``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from agboss_memory.messages import Summary
 from agboss_memory.records import replace
@@ -94,9 +95,12 @@ def append(connection: sqlite3.Connection, request: Append) -> Appended:
     return Appended(key=row.key, first=last - len(own) + 1, last=last)
 
 
-def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summary:
-    """Store a summary with its cost and settle its block."""
+def write_summary(connection: sqlite3.Connection, request: SummaryWrite) -> Summary | None:
+    """Store a summary with its cost and settle its block; None = only the cost, as somebody else has the thread."""
     row = threads.get(connection, request.key)
+    if request.fence not in (None, row.fence):
+        _book(connection, row, request.tern, request.usage, request.now)
+        return None
     summary = request.summary
     gone = (
         conversations.live_in_range(connection, row.key, summary.agent, summary.first, summary.last)
@@ -127,10 +131,17 @@ def _book(
             threads.traced(connection, row.key)
 
 
-def settle(connection: sqlite3.Connection, request: MemoryOutcome) -> bool:
-    """Record the end of memory work that wrote no summary. Says whether the thread is free by it."""
+def settle(connection: sqlite3.Connection, request: MemoryOutcome) -> Literal["free", "kept", "lost"]:
+    """Record the end of memory work that wrote no summary.
+
+    Returns:
+        ``free`` when it was the last of the thread, ``lost`` when somebody else has the thread and there was more to
+        store than the cost, else ``kept``.
+    """
     row = threads.get(connection, request.key)
     _book(connection, row, request.tern, request.usage, request.now)
+    if request.fence not in (None, row.fence):
+        return "kept" if request.work is None and request.block is None else "lost"
     if request.work is not None:
         work.tried(connection, row.key, request.work, done=request.done)
         terns.memory_settled(connection, row.key, request.work.tern)
@@ -141,7 +152,7 @@ def settle(connection: sqlite3.Connection, request: MemoryOutcome) -> bool:
     ends = request.done and row.remembering == request.tern and not work.left(connection, row.key)
     if ends:
         threads.free(connection, row.key)
-    return ends
+    return "free" if ends else "kept"
 
 
 def retire(connection: sqlite3.Connection, key: int, number: int) -> Summary | None:

@@ -163,7 +163,7 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
             await store.admit(admission())
         assert caught.value.code == "store.closed"
         await store.open()
-        await store.open()
+        await store.close()
         await store.close()
 
 

@@ -9,19 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from agboss_memory.errors import StoreError, UnknownThreadError
-from agboss_memory.stores import SqliteStore, StepWrite, TernPage
+from agboss_memory.errors import StoreError, ThreadDeletedError, UnknownThreadError
+from agboss_memory.stores import Admitted, Append, Enqueue, MemoryClaim, MemoryOutcome, SqliteStore, StepWrite, TernPage
 from agboss_memory.stores.sqlite.places import CHECKPOINT
-from agboss_memory.testing.store_recovery import step
+from agboss_memory.stores.views import ViewRecord
+from agboss_memory.testing.store_recovery import claim, step
 from agboss_memory.testing.store_requests import (
     WIDE,
     admission,
+    booked,
     ending,
     later,
     numbers,
+    pair,
     ref,
     run_tern,
     run_terns,
+    summary_write,
 )
 
 Call = Callable[[SqliteStore], Awaitable[object]]
@@ -224,3 +228,107 @@ async def test_a_medium_that_fails_while_the_moved_file_is_made_whole(
     monkeypatch.setattr("agboss_memory.stores.sqlite.places.CHECKPOINT", CHECKPOINT)
     assert await refused(store.thread(ref(), WIDE)) == "store.missing"
     assert len(tasks(tmp_path / "moved.db")) == 2
+
+
+LATE: dict[str, Callable[[SqliteStore, Admitted], Awaitable[object]]] = {
+    "commit": lambda store, old: store.commit(ending(old)),
+    "step": lambda store, old: store.write_step(
+        StepWrite(key=old.key, fence=old.fence, number=old.number, step=step("late"), now=later(0))
+    ),
+    "summary": lambda store, old: store.write_summary(summary_write(old, 1, 2)),
+    "cost": lambda store, old: store.settle(
+        MemoryOutcome(key=old.key, tern=old.number, now=later(0), usage=(booked("late"),))
+    ),
+    "views": lambda store, old: store.write_views(
+        old.key, (ViewRecord(tern=old.number, agent="desk", call=1, composition="[]"),)
+    ),
+    "counts": lambda store, old: store.write_counts(old.key, "desk", {1: 7}, "late"),
+    "stub": lambda store, old: store.compress_result(old.key, "desk", 1, "late", 1),
+    "undo": lambda store, old: store.retire(old.key, 1, later(0)),
+    "claim": lambda store, old: store.claim(claim(old, 99)),
+    "hold": lambda store, old: store.hold(MemoryClaim(key=old.key, holder="late", now=later(99), window=WIDE)),
+    "read": lambda store, old: store.terns(old.key, TernPage()),
+    "conversation": lambda store, old: store.conversation(old.key, "desk", 9),
+    "page": lambda store, old: store.owing("w", later(99), old.key, 9),
+}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["untouched", "in use"])
+@pytest.mark.parametrize("late", LATE.values(), ids=LATE.keys())
+async def test_what_began_in_another_file_reaches_no_thread_of_this_one(
+    store: SqliteStore, tmp_path: Path, late: Callable[[SqliteStore, Admitted], Awaitable[object]], again: bool
+) -> None:
+    """Both files have a thread, and Terns, of the same numbers: text and cost of the one are none of the other's business."""
+    other = SqliteStore(tmp_path / "other.db", synchronous="NORMAL")
+    await other.open()
+    await run_tern(other)
+    await run_tern(other, commit={"blocks": pair(1, 2)})
+    await other.close()
+    await run_tern(store)
+    old = await store.admit(admission())
+    (tmp_path / "s.db").rename(tmp_path / "away.db")
+    (tmp_path / "other.db").rename(tmp_path / "s.db")
+    assert await refused(store.threads("w", None, None, 9)) == "store.replaced"
+    if again:
+        following, _ = await run_tern(store, now=later(50))
+        assert following.key != old.key
+    before = await store.copy(ref())
+    for _ in range(2):
+        assert await refused(late(store, old)) == "store.replaced"
+    assert await store.copy(ref()) == before
+    assert await store.check() == ()
+    await run_tern(store, now=later(60))
+
+
+async def test_work_goes_on_in_the_file_that_is_there_now(store: SqliteStore, tmp_path: Path) -> None:
+    """Keys of the new file serve for everything, over pages, renewals and pauses too."""
+    await run_terns(store, 1)
+    shutil.copy(tmp_path / "s.db", tmp_path / "other.db")
+    (tmp_path / "other.db").replace(tmp_path / "s.db")
+    assert await refused(store.threads("w", None, None, 9)) == "store.replaced"
+    admitted = await store.admit(admission(now=later(50)))
+    asked = await store.interrupt(ref())
+    assert asked is not None
+    assert asked.key == admitted.key
+    assert await store.renew("one", later(70)) == (asked,)
+    (found,) = await store.resumable("w", later(200), 0, 9)
+    assert found.key == admitted.key
+    assert await store.resumable("w", later(200), found.key, 9) == ()
+    taken = await store.claim(claim(admitted, 200))
+    assert (taken.kind, taken.key) == ("admitted", admitted.key)
+    await store.commit(ending(taken, strategies=("Facts",), remembers="due"))
+    (owing,) = await store.owing("w", later(400), 0, 9)
+    state = await store.hold(MemoryClaim(key=owing.key, holder="late", now=later(400), window=WIDE))
+    assert state is not None
+    assert (state.key, state.fence) == (admitted.key, taken.fence + 1)
+    await store.release(state.key, state.fence, state.info.terns)
+    said = await store.append(Append(workflow="w", thread="t", agent="desk", messages=(), now=later(401)))
+    assert said.key == admitted.key
+    assert await store.check() == ()
+
+
+async def test_a_key_that_nobody_gave_is_of_no_thread(store: SqliteStore) -> None:
+    admitted = (await run_tern(store))[0]
+    for key in (-1, 0, admitted.key + (1 << 40), 1 << 60):
+        assert await store.terns(key, TernPage()) == ()
+        with pytest.raises(ThreadDeletedError):
+            await store.settle(MemoryOutcome(key=key, tern=1, now=later(0)))
+
+
+async def test_a_ticket_of_another_file_is_nobodys_place_in_this_one(store: SqliteStore, tmp_path: Path) -> None:
+    other = SqliteStore(tmp_path / "other.db", synchronous="NORMAL")
+    await other.open()
+    first = await other.enqueue(Enqueue(workflow="w", thread="t", holder="other", now=later(0)))
+    await other.close()
+    ticket = await store.enqueue(Enqueue(workflow="w", thread="t", holder="one", now=later(0)))
+    assert ticket == first
+    (tmp_path / "other.db").replace(tmp_path / "s.db")
+    assert await refused(store.threads("w", None, None, 9)) == "store.replaced"
+    busy = await store.admit(admission(ticket=ticket, queue=True, now=later(1)))
+    assert (busy.kind, busy.ticket != ticket) == ("busy", True)
+    await store.leave(ticket)
+    assert (await store.admit(admission(ticket=busy.ticket, queue=True, now=later(1)))).kind == "busy"
+    assert await store.renew("one", later(30)) == ()
+    late = await store.admit(admission(ticket=busy.ticket, queue=True, now=later(20)))  # the stranger's has ended
+    assert late.kind == "admitted"
+    await store.leave(busy.ticket)

@@ -45,6 +45,7 @@ TEXTS = st.sampled_from(("", "hello", "\x00\ud800", "longer text"))
 KEYS = st.none() | st.sampled_from(("k1", "k2"))
 ENDS = st.sampled_from((TernStatus.ANSWERED, TernStatus.FAILED, TernStatus.CANCELLED, TernStatus.PAUSED))
 PICK = st.integers(0, 99)
+OLD = st.none() | st.integers(0, 2)  # how old the fence of memory work is; None = a caller without a lease
 
 
 @dataclass
@@ -322,13 +323,23 @@ class StoreMachine(RuleBasedStateMachine):
         )
         self.expected.setdefault(thread, Expected()).said += 1
 
+    def memory_of(self, thread: str) -> object:
+        """What only the holder of a thread may change."""
+        copy = self.both(lambda store: store.copy(ref(thread)))
+        return copy if isinstance(copy, str) else (copy.summaries, copy.blocks, copy.work)
+
     def key_of(self, thread: str) -> int:
         state = self.both(lambda store: store.thread(ref(thread), WIDE))
         return 0 if isinstance(state, str) else state.key
 
-    @rule(thread=THREADS, text=TEXTS)
-    def compact(self, thread: str, text: str) -> None:
-        key = self.key_of(thread)
+    def fence_of(self, thread: str, old: int | None) -> int | None:
+        """The fence of a thread, one that it had before, or none."""
+        state = self.both(lambda store: store.thread(ref(thread), WIDE))
+        return None if old is None or isinstance(state, str) else state.fence - old
+
+    @rule(thread=THREADS, text=TEXTS, old=OLD)
+    def compact(self, thread: str, text: str, old: int | None) -> None:
+        key, fence = self.key_of(thread), self.fence_of(thread, old)
         for block in self.both(lambda store: store.blocks(key, ["due", "skipped"], 9)):
             write = SummaryWrite(
                 key=key,
@@ -336,8 +347,12 @@ class StoreMachine(RuleBasedStateMachine):
                 summary=summary(block.first, block.last, text=text),
                 now=self.now,
                 usage=(booked(f"compact.{block.last}", purpose="compaction"),),
+                fence=fence,
             )
-            self.both(lambda store, write=write: store.write_summary(write))
+            before = self.memory_of(thread)
+            answer = self.both(lambda store, write=write: store.write_summary(write))
+            if fence is not None and old:
+                assert (answer, self.memory_of(thread)) == ("run.lease-lost", before)
 
     @rule(thread=THREADS, agent=st.sampled_from(("desk", "other")), first=st.integers(1, 4), more=st.integers(0, 3))
     def summarise(self, thread: str, agent: str, first: int, more: int) -> None:
@@ -352,15 +367,20 @@ class StoreMachine(RuleBasedStateMachine):
         key = self.key_of(thread)
         self.both(lambda store: store.retire(key, number, self.now))
 
-    @rule(thread=THREADS, done=st.booleans())
-    def settle(self, thread: str, done: bool) -> None:
+    @rule(thread=THREADS, done=st.booleans(), old=OLD)
+    def settle(self, thread: str, done: bool, old: int | None) -> None:
         state: Any = self.both(lambda store: store.thread(ref(thread), WIDE))
         pending: tuple[PendingWork, ...] = () if isinstance(state, str) else state.pending
         for work in pending[:1]:
             usage = (booked(f"facts.{work.attempts}", purpose="memory"),)
             key = self.key_of(thread)
-            outcome = MemoryOutcome(key=key, tern=work.tern, now=self.now, work=work, done=done, usage=usage)
-            self.both(lambda store, outcome=outcome: store.settle(outcome))
+            fence, before = self.fence_of(thread, old), self.memory_of(thread)
+            outcome = MemoryOutcome(
+                key=key, tern=work.tern, now=self.now, work=work, done=done, usage=usage, fence=fence
+            )
+            answer = self.both(lambda store, outcome=outcome: store.settle(outcome))
+            if fence is not None and old:
+                assert (answer, self.memory_of(thread)) == ("run.lease-lost", before)
 
     @rule(thread=THREADS, number=st.integers(1, 6), tokens=st.integers(0, 9))
     def compress_and_count(self, thread: str, number: int, tokens: int) -> None:
