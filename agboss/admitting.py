@@ -99,7 +99,7 @@ async def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> Live
     live.emit = request.emit
     live.attachments = admission.attachments if resume is None else resume.tern.attachments
     live.pending = admitted.pending
-    live.resumes, live.stalled = admitted.resumes, admitted.stalled
+    live.resumes, live.stalled, live.stop = admitted.resumes, admitted.stalled, admitted.stop
     live.views = [] if runtime.record_views else None
     _note(live)
     return live
@@ -130,7 +130,7 @@ def _note(live: LiveTern) -> None:
     """The first event, and warnings that hold before anything has run."""
     if live.emit is not None:
         live.emit(events.TernStarted(node=live.start, thread=live.thread, tern=live.number))
-    if live.resumes:
+    if live.resumes and not live.stop:
         live.warn(f"the turn goes on after its process stopped (for the {live.resumes}. time)")
     for line in live.plan.offline:
         live.warn(line)

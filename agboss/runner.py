@@ -14,7 +14,7 @@ from agboss.errors import TernFailedError
 from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.outcome import Outcome, answered, conclude, failed, paused
-from agboss.pauses import PauseRequired
+from agboss.pauses import PauseRequired, said
 from agboss.run import LiveTern, RunResult, one_line
 from agboss.runtime import Interrupt, RunRequest, Runtime, enter, make_room, running_task, spent_today
 from agboss.tern import (
@@ -96,6 +96,10 @@ async def _to_answer(
     if runtime.ending:
         interrupt.cancel_soon()
     try:
+        if live.stop:  # its process was gone before it could end it
+            live.messages = said(live.journal.steps)
+            interrupt.end()
+            return failed(live, asyncio.CancelledError(), stopped="asked", timeout=None)
         if live.stalled > MOST_STALLS:
             raise TernFailedError(
                 "run.gave-up",

@@ -17,6 +17,7 @@ from agboss.unbooked import Unbooked
 from agboss.windows import Windows
 from agboss_memory.attachments import Attachment
 from agboss_memory.contract import utc_now
+from agboss_memory.messages import TernStatus
 from agboss_memory.records import Record, Struct, field
 from agboss_memory.stores.admissions import Enqueue, Resumable, Step
 from agboss_memory.stores.contract import DaySpend, Store, ThreadRef
@@ -251,7 +252,8 @@ async def make_room(runtime: Runtime, request: RunRequest) -> None:
     Raises:
         ThreadOwnerError: The thread belongs to another owner.
     """
-    if runtime.policy != "interrupt" or request.first_contact:
+    resumed = request.resume is not None and request.resume.tern.status is TernStatus.RUNNING
+    if runtime.policy != "interrupt" or request.first_contact or resumed:
         return
     here = runtime.running.get(request.thread)
     if here is not None and here.owner == request.owner:
@@ -260,7 +262,7 @@ async def make_room(runtime: Runtime, request: RunRequest) -> None:
         return
     ref = ThreadRef(workflow=runtime.plan.name, thread=request.thread, owner=request.owner)
     try:
-        await runtime.store.interrupt(ref)
+        await runtime.store.interrupt(ref, unless=request.idempotency_key)
     except ThreadOwnerError:
         raise
     except UnknownThreadError:

@@ -375,8 +375,9 @@ class App:
         """Cancel the Tern that runs in ``thread``, in whatever process; when none runs, those that are paused.
 
         The caller of one that runs gets TernCancelledError: at once in this App, at the next sign of life of its lease
-        elsewhere. A paused one is stored as cancelled. Where this App is at memory work after a Tern, that is broken off:
-        the Tern keeps its answer, and the work counts as tried once. False when there is nothing to cancel.
+        elsewhere. One whose process is gone is stored as cancelled by whoever takes it over. A paused one is stored as
+        cancelled. Where this App is at memory work after a Tern, that is broken off: the Tern keeps its answer, and the
+        work counts as tried once. False when there is nothing to cancel.
         """
         check_id("thread", thread)
         runtime = await self._lifecycle.runtime()

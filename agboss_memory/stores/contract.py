@@ -295,8 +295,15 @@ class Store(Protocol):
         """Return when a Tern of the thread ended in this process, or a ticket was given back, or after ``seconds``."""
         ...
 
-    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
-        """Ask the running Tern to end; its holder learns of it when it renews. None when none runs.
+    async def interrupt(self, ref: ThreadRef, *, unless: str | None = None) -> Interruption | None:
+        """Ask the running Tern to end; its holder learns of it when it renews, whoever takes it over from ``Admitted.stop``.
+
+        Args:
+            ref: The thread.
+            unless: A Tern with this idempotency key is left alone.
+
+        Returns:
+            None when no Tern was asked.
 
         Raises:
             UnknownThreadError: No such thread, or one of another owner (ThreadOwnerError).

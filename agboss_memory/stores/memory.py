@@ -181,7 +181,8 @@ class MemoryStore(MemoryLedger, MemoryReads):
         thread.version += 1
         thread.resumes = thread.resumes + 1 if resumed and not paused else 0
         thread.stalled = thread.stalled + 1 if resumed and not paused else 0
-        thread.stop = thread.remembering = 0
+        thread.stop = number if resumed and not paused and thread.stop == number else 0
+        thread.remembering = 0
         thread.holder = request.holder
         thread.lease_until = now + _seconds(request.lease_seconds)
         thread.updated_at = now
@@ -200,6 +201,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
             pending=thread.pending(),
             resumes=thread.resumes,
             stalled=thread.stalled,
+            stop=thread.stop > 0,
         )
 
     async def resume(self, request: Resumption) -> Admitted:
@@ -323,12 +325,12 @@ class MemoryStore(MemoryLedger, MemoryReads):
         """See ``Store.wait``."""
         await self._bell.wait(key, seconds)
 
-    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+    async def interrupt(self, ref: ThreadRef, *, unless: str | None = None) -> Interruption | None:
         """See ``Store.interrupt``."""
         thread = self._named(ref)
-        thread.stop = thread.running
-        if not thread.running:
+        if not thread.running or (unless is not None and thread.idempotency_keys.get(thread.running) == unless):
             return None
+        thread.stop = thread.running
         return Interruption(key=thread.key, number=thread.running, holder=thread.holder)
 
     async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:

@@ -245,9 +245,9 @@ class SqliteStore:
         """See ``Store.wait``."""
         await self._bell.wait(key, seconds)
 
-    async def interrupt(self, ref: ThreadRef) -> Interruption | None:
+    async def interrupt(self, ref: ThreadRef, *, unless: str | None = None) -> Interruption | None:
         """See ``Store.interrupt``."""
-        return await self._connection.write(partial(threads.interrupt, ref=ref))
+        return await self._connection.write(partial(threads.interrupt, ref=ref, unless=unless))
 
     async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:
         """See ``Store.resumable``."""

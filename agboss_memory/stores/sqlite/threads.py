@@ -11,12 +11,13 @@ from agboss_memory.stores.contract import Admission, Interruption, ThreadInfo, T
 from agboss_memory.stores.lease import holder_alive, lease_holds
 from agboss_memory.stores.refusals import deleted_thread, foreign_thread, lost_lease, unknown_thread
 from agboss_memory.stores.spending import known_spend
+from agboss_memory.stores.sqlite import terns
 from agboss_memory.stores.sqlite.columns import MOST, fitting, from_micros, to_micros
 from agboss_memory.stores.text import decode_optional, decode_text, encode_optional, encode_text
 
 _COLUMNS = (
     "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running, "
-    "resumes, nano_usd, unpriced, remembering, stalled"
+    "resumes, nano_usd, unpriced, remembering, stalled, stop"
 )
 _SELECT = _COLUMNS + " FROM threads WHERE "
 # Most threads have no line and owe nothing: told in passing, it saves two statements.
@@ -32,7 +33,7 @@ INSERT = (
 )
 TAKE = (
     "UPDATE threads SET last_seq = ?, version = ?, fence = ?, holder = ?, lease_until = ?, running = ?, resumes = ?, "
-    "stalled = ?, traces = ?, stop = 0, remembering = 0, updated_at = ? WHERE key = ?"
+    "stalled = ?, traces = ?, stop = ?, remembering = 0, updated_at = ? WHERE key = ?"
 )
 # Read and write apart: RETURNING costs more than both.
 RUNS = (
@@ -95,6 +96,7 @@ class ThreadRow(Struct):
     unpriced: int = 0
     remembering: int = 0
     stalled: int = 0
+    stop: int = 0
     queued: int = 1
     owing: int = 1
 
@@ -191,6 +193,7 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime, *, trace
             row.resumes,
             row.stalled,
             int(traces),
+            row.stop,
             to_micros(now),
             row.key,
         ),
@@ -248,28 +251,28 @@ def touch(connection: sqlite3.Connection, key: int, now: datetime | None = None)
 
 
 def renew(
-    connection: sqlite3.Connection, terns: Mapping[int, int], holder: str, until: datetime
+    connection: sqlite3.Connection, held: Mapping[int, int], holder: str, until: datetime
 ) -> tuple[Interruption, ...]:
     """Extend the lease of those of these threads that ``holder`` has; its Terns that were asked to end or lost theirs.
 
     Args:
         connection: The connection.
-        terns: Number of the Tern that runs, or at whose memory work one is, by key of the thread.
+        held: Number of the Tern that runs, or at whose memory work one is, by key of the thread.
         holder: Whose they are.
         until: Aware UTC.
     """
     asked: list[Interruption] = []
-    for key, number in terns.items():
+    for key, number in held.items():
         row = connection.execute(RENEW, (to_micros(until), key, encode_text(holder))).fetchone()
         if row is None or row[0]:
             asked.append(Interruption(key=key, number=number, holder=holder))
     return tuple(asked)
 
 
-def interrupt(connection: sqlite3.Connection, ref: ThreadRef) -> Interruption | None:
-    """Ask the running Tern of a thread to end."""
+def interrupt(connection: sqlite3.Connection, ref: ThreadRef, unless: str | None) -> Interruption | None:
+    """Ask the running Tern of a thread to end, unless it has this idempotency key."""
     row = named(connection, ref)
-    if not row.running:
+    if not row.running or (unless is not None and terns.idempotency_key(connection, row.key, row.running) == unless):
         return None
     connection.execute(STOP, (row.key,))
     return Interruption(key=row.key, number=row.running, holder=decode_text(row.holder))

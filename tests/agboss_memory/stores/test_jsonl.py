@@ -142,29 +142,30 @@ async def test_a_wrong_line_is_named() -> None:
         assert caught.value.hint
 
 
-def itself(values: dict[str, Any]) -> dict[str, Any]:
-    return values
-
-
 @pytest.mark.parametrize("number", [-1, MOST_COUNT + 1, 2**63, 10**30])
 @pytest.mark.parametrize(
-    ("kind", "owner", "field"),
+    ("kind", "path"),
     [
-        ("tern", lambda v: v["tern"], "tokens"),
-        ("tern", lambda v: v["usage"][0]["record"], "input_tokens"),
-        ("message", itself, "place"),
-        ("summary", itself, "tern"),
-        ("block", itself, "attempts"),
+        ("tern", ("tern", "tokens")),
+        ("tern", ("usage", 0, "record", "input_tokens")),
+        ("message", ("place",)),
+        ("summary", ("tern",)),
+        ("block", ("attempts",)),
     ],
 )
 async def test_a_number_that_a_store_would_not_take_is_refused_by_its_line(
-    kind: str, owner: Callable[[dict[str, Any]], dict[str, Any]], field: str, number: int
+    kind: str, path: tuple[Any, ...], number: int
 ) -> None:
     lines = await lines_of()
     at = next(at for at, line in enumerate(lines) if json.loads(line)["type"] == kind)
-    wrong = changed(lines, at, lambda v: owner(v).update({field: number}))
-    with pytest.raises(CopyError, match=rf"Line {at + 1} .*{field} is no whole number") as caught:
-        load_thread(wrong)
+
+    def change(values: Any) -> None:
+        for part in path[:-1]:
+            values = values[part]
+        values[path[-1]] = number
+
+    with pytest.raises(CopyError, match=rf"Line {at + 1} .*{path[-1]} is no whole number") as caught:
+        load_thread(changed(lines, at, change))
     assert (caught.value.code, caught.value.data["line"]) == ("copy.malformed", at + 1)
 
 

@@ -49,11 +49,15 @@ PICK = st.integers(0, 99)
 
 @dataclass
 class Expected:
-    """What a thread must hold: tasks, answers and statuses of its Terns, the running one's fence, its messages."""
+    """What a thread must hold: tasks, answers and statuses of its Terns, the running one's fence, its messages.
+
+    ``asked`` is the Tern that was asked to end last.
+    """
 
     terns: list[tuple[str, str, TernStatus]] = field(default_factory=list[tuple[str, str, TernStatus]])
     said: int = 0
     running: Admitted | None = None
+    asked: int = 0
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -148,6 +152,7 @@ class StoreMachine(RuleBasedStateMachine):
         for number in answer.closed:
             assert thread.terns[number - 1][2] is TernStatus.RUNNING
             thread.terns[number - 1] = (*thread.terns[number - 1][:2], TernStatus.CANCELLED)
+        assert answer.stop == (answer.resumed and thread.asked == answer.number)
         if not answer.resumed:
             thread.terns.append((request.task, "", TernStatus.RUNNING))
         assert answer.number == len(thread.terns)
@@ -236,6 +241,9 @@ class StoreMachine(RuleBasedStateMachine):
             for closed in answer.closed:
                 known.terns[closed - 1] = (*known.terns[closed - 1][:2], TernStatus.CANCELLED)
             task = known.terns[number - 1][0]
+            if known.terns[number - 1][2] is TernStatus.PAUSED and known.asked == number:
+                known.asked = 0  # it had paused before it learned of it
+            assert answer.stop == (known.asked == number)
             known.terns[number - 1] = (*known.terns[number - 1][:2], TernStatus.RUNNING)
             known.running = answer
             self.admitted.append((request, answer, task))
@@ -269,6 +277,7 @@ class StoreMachine(RuleBasedStateMachine):
             claim = Claim(key=item.key, number=item.tern.number, holder=holder, now=self.now, window=WIDE)
             answer = self.both(lambda store, claim=claim: store.claim(claim))
             assert (answer.kind, answer.resumes) == ("admitted", item.resumes + 1)
+            assert answer.stop == (self.expected[item.thread].asked == answer.number)
             self.expected[item.thread].running = answer
             self.admitted.append((claim, answer, item.tern.task))
 
@@ -278,14 +287,17 @@ class StoreMachine(RuleBasedStateMachine):
         ticket, _ = self.tickets.pop(pick % len(self.tickets))
         self.both(lambda store: store.leave(ticket))
 
-    @rule(thread=THREADS)
-    def interrupt(self, thread: str) -> None:
-        asked = self.both(lambda store: store.interrupt(ref(thread)))
+    @rule(thread=THREADS, unless=KEYS)
+    def interrupt(self, thread: str, unless: str | None) -> None:
+        asked: Any = self.both(lambda store: store.interrupt(ref(thread), unless=unless))
         known = self.expected.get(thread)
         if known is None:
             assert asked == "run.unknown-thread"
+        elif asked is None:
+            assert known.running is None or unless is not None
         else:
-            assert (asked is not None) == (known.running is not None)
+            assert known.running is not None
+            known.asked = asked.number
 
     # Memory work
 
