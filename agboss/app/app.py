@@ -407,8 +407,8 @@ class App:
         """Go on with every Tern that a vanished process left, then with memory work that was left in idle threads.
 
         A Tern runs again from its start; what stands in its journal is taken from there, so that no finished call is
-        repeated. Terns that another process takes first, and those whose start is no longer part of the workflow, are
-        left alone. Memory work is that of at most 100 threads per call, in each as much as one Tern does.
+        repeated. Terns that another process takes first, those whose start is no longer part of the workflow, and those
+        whose attachments are not there, are left alone. Memory work is that of at most 100 threads per call, in each as much as one Tern does.
 
         Returns:
             The result of each, in the order of their threads; of those that failed too.
