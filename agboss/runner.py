@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import agboss.events as events
-from agboss.admitting import admit_tern
+from agboss.admitting import admit_tern, write_files
 from agboss.agents import NodeAnswer
 from agboss.closing import leave, record_tern, record_views, release_after, remember
 from agboss.container import CURRENT, TernScope
@@ -33,7 +33,6 @@ from agboss.units import cancelled_from_outside
 from agboss.viewing import Viewing
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import TernStatus
-from agboss_memory.stores.files import FileWrite
 from agboss_memory.wording import told
 
 MOST_STALLS = 5
@@ -106,8 +105,8 @@ async def _to_answer(
                 f"turn {live.number} of thread {live.thread!r} was taken over {live.stalled} times and got no further",
                 "find out what ends its processes",
             )
-        for item in request.attachments:  # the log names them by now, so that nobody removes them
-            await live.store.files.write(FileWrite(data=item.data))
+        # Until the log named them, the deletion of another thread with the same content could remove them.
+        await write_files(live.store, request.attachments)
         if runtime.plan.limits is not None:
             await _bound_by_day(runtime, live)
         if runtime.plan.container.opens_in_terns:

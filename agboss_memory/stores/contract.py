@@ -452,6 +452,10 @@ class Store(Protocol):
         """
         ...
 
+    async def drop_files(self, ids: Sequence[str]) -> None:
+        """Remove those of these contents that no thread names: they were written for a Tern that was not admitted."""
+        ...
+
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """What was booked on a UTC day (``2026-01-31``)."""
         ...

@@ -6,6 +6,7 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -438,8 +439,12 @@ class MemoryStore(MemoryLedger, MemoryReads):
             self._lost.append(Interruption(key=thread.key, number=number, holder=thread.holder))
         for key in thread.idempotency_keys.values():
             del self._idempotent[thread.owner, key]
-        if gone := thread.file_ids():
-            self._files.remove(gone.difference(*(other.file_ids() for other in self._by_key.values())))
+        await self.drop_files(tuple(thread.file_ids()))
+
+    async def drop_files(self, ids: Sequence[str]) -> None:
+        """See ``Store.drop_files``."""
+        if ids:
+            self._files.remove(set(ids).difference(*(thread.file_ids() for thread in self._by_key.values())))
 
     async def copy(self, ref: ThreadRef) -> ThreadCopy:
         """See ``Store.copy``."""

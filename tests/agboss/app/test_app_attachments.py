@@ -18,6 +18,7 @@ from agboss import (
     ModelSpec,
     TaskStart,
     TernConflictError,
+    UnknownThreadError,
     agent,
     chain,
     create_app,
@@ -32,7 +33,7 @@ from agboss_memory.contract import utc_now
 from agboss_memory.errors import StoreError
 from agboss_memory.messages import MediaKind
 from agboss_memory.records import replace
-from agboss_memory.stores import Admission, FileWrite, MemoryFiles, MemoryStore, open_store
+from agboss_memory.stores import Admission, Admitted, FileWrite, MemoryFiles, MemoryStore, open_store
 
 CAT = Attachment.from_bytes(b"\x89PNG\r\n\x1a\n a cat", name="cat.png")
 PAPER = Attachment.from_bytes(b"%PDF-1.7 words", name="paper.pdf")
@@ -184,6 +185,43 @@ async def test_files_that_cannot_be_kept_fail_the_turn_before_any_call(agboss_ap
             await app.execute("What?", attachments=[CAT])
         assert failed.value.run.status == "failed"
     assert mock_llm(Seer).requests == []
+
+
+async def test_the_bytes_are_there_before_the_turn_is_and_again_when_somebody_removed_them(
+    agboss_app: MakeApp, mock_llm: MockLlm
+) -> None:
+    """A process may die right after the admission; and until then, the end of another thread may take them along."""
+    lost: list[list[str]] = []
+
+    class Watching(MemoryStore):
+        async def admit(self, request: Admission) -> Admitted:
+            lost.append(self.files.lost([CAT.id]))
+            admitted = await super().admit(request)
+            self.files.remove([CAT.id])
+            return admitted
+
+    mock_llm(Seer).then_return(reply("A cat."))
+    async with agboss_app(Seer, store=Watching()) as app:
+        await app.execute("What?", attachments=[CAT])
+        assert await app.threads.check() == ()
+    assert lost == [[]]
+    assert mock_llm(Seer).requests[0].messages[0].media[0].data == CAT.data
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_task_that_is_refused_or_repeated_leaves_no_file_behind(
+    tmp_path: Path, kind: str, mock_llm: MockLlm, agboss_app: MakeApp
+) -> None:
+    store = open_store("memory://" if kind == "memory" else f"sqlite:///{tmp_path}/log.db")
+    mock_llm(Seer).then_return(reply("A cat."))
+    async with agboss_app(Seer, store=store) as app:
+        await app.execute("What?", idempotency_key="k", attachments=[CAT])
+        await app.execute("What?", idempotency_key="k", attachments=[CAT])
+        with pytest.raises(UnknownThreadError):
+            await app.execute("What?", thread="none", attachments=[CAT, PAPER])
+        with pytest.raises(TernConflictError):
+            await app.execute("What?", idempotency_key="k", attachments=[PAPER])
+    assert store.files.lost([CAT.id, PAPER.id]) == [PAPER.id]
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
