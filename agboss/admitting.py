@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from datetime import datetime
 
 import agboss.events as events
+from agboss.errors import AgbossError
 from agboss.journal import Journal
 from agboss.models.meter import Meter
 from agboss.outcome import stored_result
@@ -12,16 +15,50 @@ from agboss.pauses import Pause, open_pauses
 from agboss.run import LiveTern, RunResult, Warnings
 from agboss.runtime import RunRequest, Runtime
 from agboss.tern import AdmitRequest, admit
+from agboss_memory.attachments import Attachment
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import TernStatus
 from agboss_memory.records import replace
 from agboss_memory.stores.admissions import Claim, Resumable
-from agboss_memory.stores.contract import Admission
+from agboss_memory.stores.contract import Admission, Store
+from agboss_memory.stores.files import FileWrite
 from agboss_memory.stores.pauses import DECISION, Resumption
+
+logger = logging.getLogger("agboss")
 
 
 async def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
-    """The admitted Tern, or the stored result when its key was used before."""
+    """The admitted Tern, or the stored result when its key was used before.
+
+    The bytes of its attachments are there before anybody can see that it runs, wherever its process dies.
+    """
+    if not request.attachments:
+        return await _admitted(runtime, request, ticket)
+    live: LiveTern | RunResult | None = None
+    try:
+        with suppress(AgbossError):  # told when they are written again, then by a Tern that is stored as failed
+            await write_files(runtime.store, request.attachments)
+        live = await _admitted(runtime, request, ticket)
+        return live
+    finally:
+        if not isinstance(live, LiveTern):  # a refusal or a repeat leaves nothing behind
+            runtime.spawn(_drop_files(runtime.store, request.attachments))
+
+
+async def write_files(store: Store, attachments: tuple[Attachment, ...]) -> None:
+    """Keep the bytes of attachments; those that are there are left alone. Raises StoreError."""
+    for item in attachments:
+        await store.files.write(FileWrite(data=item.data))
+
+
+async def _drop_files(store: Store, attachments: tuple[Attachment, ...]) -> None:
+    try:
+        await store.drop_files(tuple(item.id for item in attachments))
+    except AgbossError as error:
+        logger.warning("attachments of a turn that was not admitted are left: %s", error.message)
+
+
+async def _admitted(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
     plan, held, resume = runtime.plan, runtime.windows.held(request.thread), request.resume
     now = utc_now()
     wait = 0 if runtime.policy == "reject" else runtime.queue_timeout
@@ -100,7 +137,7 @@ async def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> Live
     live.emit = request.emit
     live.attachments = admission.attachments if resume is None else resume.tern.attachments
     live.pending = admitted.pending
-    live.resumes, live.stalled = admitted.resumes, admitted.stalled
+    live.resumes, live.stalled, live.stop = admitted.resumes, admitted.stalled, admitted.stop
     live.views = [] if runtime.record_views else None
     _note(live)
     return live
@@ -131,7 +168,7 @@ def _note(live: LiveTern) -> None:
     """The first event, and warnings that hold before anything has run."""
     if live.emit is not None:
         live.emit(events.TernStarted(node=live.start, thread=live.thread, tern=live.number))
-    if live.resumes:
+    if live.resumes and not live.stop:
         live.warn(f"the turn goes on after its process stopped (for the {live.resumes}. time)")
     for line in live.plan.offline:
         live.warn(line)

@@ -146,6 +146,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
         pending: Memory work that an earlier Tern left.
         resumes: How often the Tern was taken over from a process that is gone.
         stalled: How often it was since its last new step.
+        stop: It was asked to end before it was taken over.
         path: Names of the nodes that ran.
         answers: Name and answer of each agent and action that ran.
         agent: The agent that answered last.
@@ -177,6 +178,7 @@ class LiveTern(Struct, kw_only=True, eq=False):
     pending: tuple[PendingWork, ...] = ()
     resumes: int = 0
     stalled: int = 0
+    stop: bool = False
     path: list[str] = []
     answers: tuple[tuple[str, str], ...] = ()
     agent: str = ""

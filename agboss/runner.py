@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import agboss.events as events
-from agboss.admitting import admit_tern
+from agboss.admitting import admit_tern, write_files
 from agboss.agents import NodeAnswer
 from agboss.closing import leave, record_tern, record_views, release_after, remember
 from agboss.container import CURRENT, TernScope
@@ -14,7 +14,7 @@ from agboss.errors import TernFailedError
 from agboss.flow.graph import Node
 from agboss.hearing import Hearing
 from agboss.outcome import Outcome, answered, conclude, failed, paused
-from agboss.pauses import PauseRequired
+from agboss.pauses import PauseRequired, said
 from agboss.run import LiveTern, RunResult, one_line
 from agboss.runtime import (
     Interrupt,
@@ -42,7 +42,6 @@ from agboss.units import cancelled_from_outside
 from agboss.viewing import Viewing
 from agboss_memory.contract import utc_now
 from agboss_memory.messages import TernStatus
-from agboss_memory.stores.files import FileWrite
 from agboss_memory.wording import told
 
 MOST_STALLS = 5
@@ -116,14 +115,18 @@ async def _to_answer(
     if runtime.ending:
         interrupt.cancel_soon()
     try:
+        if live.stop:  # its process was gone before it could end it
+            live.messages = said(live.journal.steps)
+            interrupt.end()
+            return failed(live, asyncio.CancelledError(), stopped="asked", timeout=None)
         if live.stalled > MOST_STALLS:
             raise TernFailedError(
                 "run.gave-up",
                 f"turn {live.number} of thread {live.thread!r} was taken over {live.stalled} times and got no further",
                 "find out what ends its processes",
             )
-        for item in request.attachments:  # the log names them by now, so that nobody removes them
-            await live.store.files.write(FileWrite(data=item.data))
+        # Until the log named them, the deletion of another thread with the same content could remove them.
+        await write_files(live.store, request.attachments)
         if runtime.plan.limits is not None:
             await _bound_by_day(runtime, live)
         if runtime.plan.container.opens_in_terns:

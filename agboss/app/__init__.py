@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agboss.app.app import App, create_app
     from agboss.app.memory import AppMemory
     from agboss.app.past import past_tern
+    from agboss.app.portal import ScriptLoop
     from agboss.app.progress import CompactProgress
     from agboss.app.recovery import catch_up, left_behind, recover
     from agboss.app.resuming import ResumeArguments, cancel_paused, open_pauses_of, resume_request
@@ -35,6 +36,7 @@ else:
             ),
             "agboss.app.memory": ("AppMemory",),
             "agboss.app.past": ("past_tern",),
+            "agboss.app.portal": ("ScriptLoop",),
             "agboss.app.progress": ("CompactProgress",),
             "agboss.app.recovery": ("catch_up", "left_behind", "recover"),
             "agboss.app.resuming": ("ResumeArguments", "cancel_paused", "open_pauses_of", "resume_request"),
@@ -63,6 +65,7 @@ __all__ = [
     "MemoryRow",
     "ResumeArguments",
     "RunStream",
+    "ScriptLoop",
     "Spend",
     "Thread",
     "ThreadExport",

@@ -126,8 +126,7 @@ class App:
 
     def __init__(self, assembly: Assembly, settings: AppSettings) -> None:
         self._lifecycle = Lifecycle(assembly, settings)
-        self._portal: BlockingPortal | None = None
-        self._leave_portal: Callable[[], Any] | None = None
+        self._script: parts.ScriptLoop | None = None
         self._portal_lock = Lock()
         self.threads = AppThreads(self._lifecycle)
 
@@ -169,7 +168,8 @@ class App:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        if not self._lifecycle.inherited:  # a fork leaves the block; what is open is its parent's
+            await self.aclose()
 
     async def aclose(self, grace: float | None = None) -> None:
         """Let running Terns and their memory work end, then release everything. Closing twice is allowed.
@@ -183,7 +183,7 @@ class App:
 
         Raises:
             InvalidInputError: ``grace`` is no number of seconds.
-            AppStateError: The App is open in another event loop.
+            AppStateError: The App is open in another event loop, or was opened in another process.
         """
         if grace is not None:
             check_seconds("grace", grace)
@@ -335,17 +335,15 @@ class App:
         return self._enter_portal().call(call)
 
     def _enter_portal(self) -> BlockingPortal:
+        self._lifecycle.check_process()
         with self._portal_lock:
-            if self._portal is None:
+            if self._script is None:
                 if self._lifecycle.closed:
                     raise AppStateError("app.closed", f"the App of {self.name!r} is closed", "create a new one")
-                from anyio.from_thread import start_blocking_portal  # scripts alone pay for it
-
-                manager = start_blocking_portal()
-                self._portal = manager.__enter__()
-                self._leave_portal = partial(manager.__exit__, None, None, None)
-                atexit.register(self.close)  # a script that forgets to close would never end
-            return self._portal
+                self._script = parts.ScriptLoop()  # scripts alone pay for it
+                self._lifecycle.use()
+                atexit.register(self._leave_script)  # a script that forgets to close would never end
+            return self._script.portal
 
     def __enter__(self) -> Self:
         portal = self._enter_portal()
@@ -357,28 +355,33 @@ class App:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._leave_script()
+
+    def _leave_script(self) -> None:
+        if not self._lifecycle.inherited:  # a fork ends; the portal's thread is its parent's
+            self.close()
 
     def close(self, grace: float | None = None) -> None:
         """``aclose`` from a script."""
         if grace is not None:
             check_seconds("grace", grace)
+        self._lifecycle.check_process()
         with self._portal_lock:
-            portal, leave = self._portal, self._leave_portal
-            self._portal = self._leave_portal = None
-        atexit.unregister(self.close)
-        if portal is not None and leave is not None:
+            script, self._script = self._script, None
+        atexit.unregister(self._leave_script)
+        if script is not None:
             try:
-                portal.call(self.aclose, grace)
+                script.portal.call(self.aclose, grace)
             finally:
-                leave()
+                script.stop()
 
     async def cancel(self, thread: str) -> bool:
         """Cancel the Tern that runs in ``thread``, in whatever process; when none runs, those that are paused.
 
         The caller of one that runs gets TernCancelledError: at once in this App, at the next sign of life of its lease
-        elsewhere. A paused one is stored as cancelled. Where this App is at memory work after a Tern, that is broken off:
-        the Tern keeps its answer, and the work counts as tried once. False when there is nothing to cancel.
+        elsewhere. One whose process is gone is stored as cancelled by whoever takes it over. A paused one is stored as
+        cancelled. Where this App is at memory work after a Tern, that is broken off: the Tern keeps its answer, and the
+        work counts as tried once. False when there is nothing to cancel.
         """
         check_id("thread", thread)
         runtime = await self._lifecycle.runtime()
@@ -406,8 +409,8 @@ class App:
         """Go on with every Tern that a vanished process left, then with memory work that was left in idle threads.
 
         A Tern runs again from its start; what stands in its journal is taken from there, so that no finished call is
-        repeated. Terns that another process takes first, and those whose start is no longer part of the workflow, are
-        left alone. Memory work is that of at most 100 threads per call, in each as much as one Tern does.
+        repeated. Terns that another process takes first, those whose start is no longer part of the workflow, and those
+        whose attachments are not there, are left alone. Memory work is that of at most 100 threads per call, in each as much as one Tern does.
 
         Returns:
             The result of each, in the order of their threads; of those that failed too.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
 from typing import Any
+from weakref import WeakSet
 
 from agboss.app.assembly import Assembly
 from agboss.app.build import Builder, Built
@@ -66,6 +68,18 @@ def _shielded() -> AbstractContextManager[object]:
     return sys.modules["anyio"].CancelScope(shield=True) if ANYIO in sys.modules else nullcontext()
 
 
+_in_use: WeakSet[Lifecycle] = WeakSet()
+
+
+def _inherit() -> None:
+    for lifecycle in _in_use:
+        lifecycle.inherit()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_inherit)
+
+
 class Lifecycle:
     """The open part of an App, in one event loop.
 
@@ -78,6 +92,8 @@ class Lifecycle:
         self.assembly = assembly
         self.settings = settings
         self.closed = False
+        self.inherited = False
+        """Whether this process is a child of the one in which it was opened."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runtime: Runtime | None = None
         self._built: Built | None = None
@@ -101,6 +117,7 @@ class Lifecycle:
         Args:
             models: Also find every model of the flow, so that a missing key shows before anything is stored.
         """
+        self.check_process()
         runtime = self._runtime
         loop = asyncio.get_running_loop()
         if runtime is None or self.closed or self._loop is not loop:
@@ -113,6 +130,24 @@ class Lifecycle:
             raise self._is_closed()
         return runtime
 
+    def use(self) -> None:
+        """From now on it belongs to this process."""
+        _in_use.add(self)
+
+    def inherit(self) -> None:
+        """This process was forked. The threads and event loops are its parent's: who waited for them would wait for ever."""
+        self.inherited = True
+        self._models_open = False  # all that a Tern looks at on its way in
+
+    def check_process(self) -> None:
+        """Raise AppStateError in a child that was forked since the App was first used."""
+        if self.inherited:
+            raise AppStateError(
+                "app.other-process",
+                f"the App of {self.assembly.spec.name!r} was opened in another process, of which this one is a fork",
+                "create one in this process",
+            )
+
     async def _join(self, loop: asyncio.AbstractEventLoop) -> Runtime:
         name = self.assembly.spec.name
         if self.closed:
@@ -121,6 +156,7 @@ class Lifecycle:
             if not self._loop.is_closed():
                 raise self._elsewhere()
             self._opened = None
+        self.use()
         self._loop = loop
         if self._opened is None:
             self._opened, self._stop = loop.create_future(), asyncio.Event()
@@ -241,8 +277,9 @@ class Lifecycle:
             grace: Seconds after which what still runs is stopped, None = it is waited for.
 
         Raises:
-            AppStateError: The App is open in another event loop.
+            AppStateError: The App is open in another event loop, or was opened in another process.
         """
+        self.check_process()
         supervisor, stop = self._supervisor, self._stop
         ended = self._loop is None or self._loop.is_closed()
         if supervisor is None or stop is None or ended or supervisor.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 
@@ -19,6 +20,7 @@ from agboss_memory.compaction import TRIES
 from agboss_memory.contract import utc_now
 from agboss_memory.stores.admissions import Owing, Resumable
 from agboss_memory.stores.contract import ThreadState
+from agboss_memory.wording import quoted
 
 logger = logging.getLogger("agboss")
 
@@ -42,6 +44,16 @@ async def recover(runtime: Runtime) -> tuple[RunResult, ...]:
         if request is None:
             logger.warning("turn %d of thread %s cannot go on: its start is gone", found.tern.number, found.thread)
             continue
+        if lost := await _lost_files(runtime, found):
+            names = ", ".join(map(quoted, lost))
+            logger.warning(
+                "turn %d of thread %s cannot go on: the bytes of %s are not there; a repeat of its key brings them, "
+                "another turn closes it",
+                found.tern.number,
+                found.thread,
+                names,
+            )
+            continue
         try:
             results.append(await run_tern(runtime, request))
         except ThreadBusyError:  # another process was faster
@@ -51,6 +63,12 @@ async def recover(runtime: Runtime) -> tuple[RunResult, ...]:
                 raise
             results.append(error.run)
     return tuple(results)
+
+
+async def _lost_files(runtime: Runtime, found: Resumable) -> list[str]:
+    """Names of the Tern's attachments whose bytes were not written before its process died, or are damaged."""
+    names = {item.id: item.name for item in found.tern.attachments}
+    return [names[lost] for lost in await asyncio.to_thread(runtime.store.files.lost, names)] if names else []
 
 
 async def catch_up(runtime: Runtime) -> None:

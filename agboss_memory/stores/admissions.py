@@ -117,6 +117,7 @@ class Admitted(Record, kw_only=True):
         ticket: When busy: the ticket to come again with, 0 when none was asked for.
         resumes: How often the Tern was taken over, this time included.
         stalled: How often it was since its last new step, this time included.
+        stop: The Tern that was taken over had been asked to end.
     """
 
     kind: Literal["admitted", "repeat", "busy"]
@@ -133,6 +134,7 @@ class Admitted(Record, kw_only=True):
     ticket: int = 0
     resumes: int = 0
     stalled: int = 0
+    stop: bool = False
 
 
 class Enqueue(Record, kw_only=True):

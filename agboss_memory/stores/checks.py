@@ -75,9 +75,24 @@ def _messages(copy: ThreadCopy) -> Findings:
             if not 0 <= message.tern <= len(copy.terns):
                 what = f"message {place} of {agent!r} belongs to Tern {message.tern}, which is not there"
                 yield finding(copy, "check.message-tern", what, _RESTORE)
+        for number in _apart_from_their_tern(said):
+            what = f"message {number} of {agent!r} stands apart from the others of Tern {said[number - 1].tern}"
+            yield finding(copy, "check.message-apart", what, _RESTORE)
         for number in repeated_results(said):
             what = f"message {number} of {agent!r} is a second result of one call"
             yield finding(copy, "check.result-twice", what, _RESTORE)
+
+
+def _apart_from_their_tern(said: Sequence[Message]) -> Iterator[int]:
+    """Numbers of messages that come after others than those of their Tern, which were stored together."""
+    ended: set[int] = set()
+    before = 0
+    for number, message in enumerate(said, 1):
+        if message.tern != before:
+            ended.add(before)
+            if message.tern and message.tern in ended:
+                yield number
+        before = message.tern
 
 
 def by_agent(copies: Sequence[MessageCopy]) -> dict[str, list[Message]]:

@@ -39,7 +39,7 @@ from agboss_memory.stores.admissions import (
 from agboss_memory.stores.copies import Finding, ThreadCopy
 from agboss_memory.stores.files import FileStore
 from agboss_memory.stores.pauses import Resumption
-from agboss_memory.stores.spending import SpendQuery, SpendRow
+from agboss_memory.stores.spending import DaySpend, SpendQuery, SpendRow
 from agboss_memory.stores.views import ViewRecord
 
 
@@ -190,20 +190,6 @@ class MemoryOutcome(Record, kw_only=True):
     fence: int | None = None
 
 
-class DaySpend(Record, kw_only=True):
-    """What a workflow spent on one UTC day, kept up to date by every write that books usage.
-
-    ``model_calls`` counts booked records whose purpose is not ``tool``; ``tokens`` is input plus output; ``micro_usd``
-    is the sum of known costs in millionths of a US dollar, rounded up per record.
-    """
-
-    model_calls: int = 0
-    tool_calls: int = 0
-    steps: int = 0
-    tokens: int = 0
-    micro_usd: int = 0
-
-
 class TernPage(Record, kw_only=True):
     """A page of Terns.
 
@@ -315,7 +301,10 @@ class Store(Protocol):
         ...
 
     async def interrupt(self, ref: ThreadRef, unless: int = 0) -> Interruption | None:
-        """Ask the running Tern to end; its holder learns of it when it renews. None when none runs.
+        """Ask the running Tern to end; its holder learns of it when it renews, whoever takes it over from ``Admitted.stop``.
+
+        Returns:
+            None when no Tern was asked.
 
         Args:
             ref: The thread.
@@ -476,6 +465,10 @@ class Store(Protocol):
 
         Raises UnknownThreadError, ThreadOwnerError.
         """
+        ...
+
+    async def drop_files(self, ids: Sequence[str]) -> None:
+        """Remove those of these contents that no thread names: they were written for a Tern that was not admitted."""
         ...
 
     async def day_spend(self, workflow: str, day: str) -> DaySpend:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
@@ -20,6 +21,12 @@ from agboss_memory.wording import quoted
 
 FORMAT = 1
 """Number of the format that is written, and the newest that is read."""
+
+MOST_COUNT = 10**12
+"""The greatest whole number of a copy. The sums that a store keeps hold millions of them."""
+
+MOST_USD = 1_000_000
+"""The greatest cost of one call in a copy, in US dollars."""
 
 _PARTS: dict[str, tuple[str, type[Record]]] = {
     "tern": ("terns", TernCopy),
@@ -157,7 +164,24 @@ def _record(number: int, kind: type[_R], values: dict[str, Any]) -> _R:
     unknown = _unknown(record, values, "$")
     if unknown:
         _malformed(number, f"{unknown} is not known")
+    beyond = _beyond(record, "$")
+    if beyond:
+        _malformed(number, beyond)
     return record
+
+
+def _beyond(value: Any, path: str) -> str:
+    """What is wrong with a number that not every store takes, empty when there is none."""
+    if isinstance(value, Record):
+        inner = ((getattr(value, field.name), f"{path}.{field.name}") for field in fields(value))
+        return next(filter(None, (_beyond(one, place) for one, place in inner)), "")
+    if isinstance(value, tuple):
+        return next(filter(None, (_beyond(one, path) for one in cast("tuple[Any, ...]", value))), "")
+    if isinstance(value, int) and not 0 <= value <= MOST_COUNT:
+        return f"{path} is no whole number from 0 to {MOST_COUNT}"
+    if isinstance(value, Decimal) and not (value.is_finite() and 0 <= value <= MOST_USD):
+        return f"{path} is no cost from 0 to {MOST_USD}"
+    return ""
 
 
 def _unknown(record: Record, values: Any, path: str) -> str:

@@ -6,6 +6,7 @@ No method awaits inside, so each is atomic on its event loop and cannot be cance
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -181,7 +182,8 @@ class MemoryStore(MemoryLedger, MemoryReads):
         thread.version += 1
         thread.resumes = thread.resumes + 1 if resumed and not paused else 0
         thread.stalled = thread.stalled + 1 if resumed and not paused else 0
-        thread.stop = thread.remembering = 0
+        thread.stop = number if resumed and not paused and thread.stop == number else 0
+        thread.remembering = 0
         thread.holder = request.holder
         thread.lease_until = now + _seconds(request.lease_seconds)
         thread.updated_at = now
@@ -200,6 +202,7 @@ class MemoryStore(MemoryLedger, MemoryReads):
             pending=thread.pending(),
             resumes=thread.resumes,
             stalled=thread.stalled,
+            stop=thread.stop > 0,
         )
 
     async def resume(self, request: Resumption) -> Admitted:
@@ -329,11 +332,9 @@ class MemoryStore(MemoryLedger, MemoryReads):
     async def interrupt(self, ref: ThreadRef, unless: int = 0) -> Interruption | None:
         """See ``Store.interrupt``."""
         thread = self._named(ref)
-        if thread.running == unless:
+        if thread.running in (0, unless):
             return None
         thread.stop = thread.running
-        if not thread.running:
-            return None
         return Interruption(key=thread.key, number=thread.running, holder=thread.holder)
 
     async def resumable(self, workflow: str, now: datetime, after: int, limit: int) -> tuple[Resumable, ...]:
@@ -448,8 +449,12 @@ class MemoryStore(MemoryLedger, MemoryReads):
             self._lost.append(Interruption(key=thread.key, number=number, holder=thread.holder))
         for key in thread.idempotency_keys.values():
             del self._idempotent[thread.owner, key]
-        if gone := thread.file_ids():
-            self._files.remove(gone.difference(*(other.file_ids() for other in self._by_key.values())))
+        await self.drop_files(tuple(thread.file_ids()))
+
+    async def drop_files(self, ids: Sequence[str]) -> None:
+        """See ``Store.drop_files``."""
+        if ids:
+            self._files.remove(set(ids).difference(*(thread.file_ids() for thread in self._by_key.values())))
 
     async def copy(self, ref: ThreadRef) -> ThreadCopy:
         """See ``Store.copy``."""

@@ -11,6 +11,20 @@ from agboss_memory.records import Record, Struct
 _PLACES = 9
 
 
+class DaySpend(Record, kw_only=True):
+    """What a workflow spent on one UTC day, kept up to date by every write that books usage.
+
+    ``model_calls`` counts booked records whose purpose is not ``tool``; ``tokens`` is input plus output; ``micro_usd``
+    is the sum of known costs in millionths of a US dollar, rounded up per record.
+    """
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    steps: int = 0
+    tokens: int = 0
+    micro_usd: int = 0
+
+
 class SpendQuery(Record, kw_only=True):
     """Which spending is asked for.
 

@@ -86,6 +86,15 @@ class Attachments(StoreSuite):
             await store.delete_thread(ref("two"))
             assert await _bytes(store, CAT) is None
 
+    async def test_only_what_no_thread_names_is_dropped(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await tern_with(store, CAT)
+            await store.files.write(FileWrite(data=NOTE.data))
+            await store.drop_files([CAT.id, NOTE.id, "0" * 64, *HARD_TEXTS])
+            assert (await _bytes(store, CAT), await _bytes(store, NOTE)) == (CAT.data, None)
+            await store.drop_files([])
+            assert await store.check() == ()
+
     async def test_files_of_messages_outside_a_tern_go_with_their_thread(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             said = (Message(role="user", content="hi", attachments=(CAT.record(),)),)

@@ -193,6 +193,8 @@ def broken(good: ThreadCopy) -> list[tuple[ThreadCopy, str]]:
     running = replace(tern, tern=replace(tern.tern, status=TernStatus.RUNNING, finished_at=None))
     keyed = tuple(replace(item, idempotency_key="k") for item in good.terns)
     stray = replace(message, message=replace(message.message, tern=9))
+    *before, last = good.messages
+    apart = replace(last, message=replace(last.message, tern=1))
     block = pair(1, 2)[0]
     waits = replace(tern, tern=replace(tern.tern, status=TernStatus.PAUSED, finished_at=None))
     return [
@@ -209,6 +211,7 @@ def broken(good: ThreadCopy) -> list[tuple[ThreadCopy, str]]:
         (replace(good, unbound=(booked(), booked())), "check.usage-twice"),
         (replace(good, messages=good.messages[1:]), "check.message-gap"),
         (replace(good, messages=(stray, *good.messages[1:])), "check.message-tern"),
+        (replace(good, messages=(*before, apart)), "check.message-apart"),
         (replace(good, summaries=(replace(summary, summary=replace(summary.summary, id=2)),)), "check.summary-gap"),
         (replace(good, summaries=(replace(summary, summary=replace(summary.summary, last=9)),)), "check.summary-range"),
         (replace(good, summaries=(replace(summary, superseded_by=1),)), "check.summary-lineage"),

@@ -9,7 +9,9 @@ import pytest
 
 from agboss_memory.errors import LeaseLostError, ThreadDeletedError
 from agboss_memory.messages import TernStatus
+from agboss_memory.records import replace
 from agboss_memory.stores.contract import Admitted, Claim, Step, StepWrite, Store
+from agboss_memory.stores.pauses import Resumption
 from agboss_memory.testing.store_requests import (
     NOW,
     WIDE,
@@ -136,6 +138,38 @@ class Recovery(StoreSuite):
             await store.delete_thread(ref())
             with pytest.raises(ThreadDeletedError):
                 await store.claim(claim(first, 60))
+
+    async def test_whoever_takes_over_learns_that_the_tern_was_asked_to_end(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            first = await store.admit(admission(idempotency_key="k"))
+            assert not first.stop
+            assert await store.interrupt(ref(), unless=1) is None
+            assert not (await store.claim(claim(first))).stop
+            asked = await store.interrupt(ref(), unless=2)
+            assert asked is not None
+            assert asked.number == 1
+            assert (await store.claim(claim(first, 22, "three"))).stop
+            again = await store.admit(admission(idempotency_key="k", holder="four", now=later(33)))
+            assert (again.kind, again.resumed, again.stop) == ("admitted", True, True)
+            await store.commit(ending(again, "", status=TernStatus.CANCELLED))
+            following = await store.admit(admission(holder="four", now=later(34)))
+            assert (following.number, following.stop) == (2, False)
+            await store.interrupt(ref())
+            await keep(store, following, question())
+            await store.commit(ending(following, "", status=TernStatus.PAUSED))
+            resumption = Resumption(
+                key=first.key,
+                number=2,
+                holder="four",
+                now=later(35),
+                thread="t",
+                workflow="w",
+                steps=(Step(key="desk.decision.1", kind="decision", input_hash="", outcome="{}"),),
+            )
+            assert not (await store.resume(resumption)).stop, "what it was asked before it paused is past"
+            await store.interrupt(ref())
+            assert (await store.resume(replace(resumption, holder="five", now=later(60)))).stop
+            assert await store.check() == ()
 
     async def test_a_claimed_tern_may_be_closed(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

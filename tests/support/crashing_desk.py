@@ -28,6 +28,7 @@ from agboss import (
     tool,
     workflow,
 )
+from agboss.runtime import ThreadPolicy
 from agboss_memory import ToolCall
 
 PRICED = ModelSpec("ollama:stub", price={"input": 1, "output": 1})  # type: ignore[arg-type]
@@ -95,10 +96,11 @@ class Writer: ...
 class Desk: ...
 
 
-def open_desk(folder: Path, point: int = 0) -> App:
+def open_desk(folder: Path, point: int = 0, policy: ThreadPolicy = "enqueue") -> App:
     global calls
     calls = Calls(folder, point)
-    return create_app(Desk, store=f"sqlite:///{folder}/desk.db", models={"ollama:stub": Stub()})
+    url = f"sqlite:///{folder}/desk.db"
+    return create_app(Desk, store=url, models={"ollama:stub": Stub()}, thread_policy=policy)
 
 
 async def main(folder: Path, point: int, key: str | None) -> None:

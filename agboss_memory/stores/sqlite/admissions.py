@@ -118,6 +118,7 @@ def take(
     row.running = number
     row.resumes = row.resumes + 1 if resumed and not paused else 0
     row.stalled = row.stalled + 1 if resumed and not paused else 0
+    row.stop = number if resumed and not paused and row.stop == number else 0
     threads.take(connection, row, request.now, traces=resumed)
     keep = isinstance(request, Admission) and request.known == known and not fresh
     return Admitted(
@@ -133,6 +134,7 @@ def take(
         pending=work.pending(connection, row.key) if row.owing else (),
         resumes=row.resumes,
         stalled=row.stalled,
+        stop=row.stop > 0,
     )
 
 

@@ -15,6 +15,7 @@ ONLY_OF_THREAD = (
     "SELECT id FROM files AS f WHERE thread_key = ?1 "
     "AND NOT EXISTS (SELECT 1 FROM files AS o WHERE o.id = f.id AND o.thread_key <> ?1)"
 )
+NAMED = "SELECT 1 FROM files WHERE id = ? LIMIT 1"
 
 
 def to_values(attachments: Iterable[AttachmentRecord]) -> list[list[Any]]:
@@ -50,3 +51,8 @@ def name(connection: sqlite3.Connection, key: int, attachments: Iterable[Attachm
 def only_of_thread(connection: sqlite3.Connection, key: int) -> list[str]:
     """Ids of contents that no other thread names."""
     return [decode_text(row[0]) for row in connection.execute(ONLY_OF_THREAD, (key,))]
+
+
+def of_no_thread(connection: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
+    """Those of the ids that no thread names."""
+    return [one for one in ids if connection.execute(NAMED, (encode_text(one),)).fetchone() is None]

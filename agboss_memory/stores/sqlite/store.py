@@ -430,6 +430,10 @@ class SqliteStore:
         """See ``Store.delete_thread``."""
         await self._connection.write(partial(transactions.delete, ref=ref, contents=self._files))
 
+    async def drop_files(self, ids: Sequence[str]) -> None:
+        """See ``Store.drop_files``."""
+        await self._connection.write(partial(transactions.drop_files, ids=ids, contents=self._files))
+
     async def day_spend(self, workflow: str, day: str) -> DaySpend:
         """See ``Store.day_spend``."""
         return await self._connection.read(partial(usage.day_spend, workflow=workflow, day=day))

@@ -16,7 +16,7 @@ from agboss_memory.stores.text import decode_optional, decode_text, encode_optio
 
 _COLUMNS = (
     "SELECT key, workflow, id, owner, created_at, updated_at, last_seq, version, fence, holder, lease_until, running, "
-    "resumes, nano_usd, unpriced, remembering, stalled"
+    "resumes, nano_usd, unpriced, remembering, stalled, stop"
 )
 _SELECT = _COLUMNS + " FROM threads WHERE "
 # Most threads have no line and owe nothing: told in passing, it saves two statements.
@@ -32,7 +32,7 @@ INSERT = (
 )
 TAKE = (
     "UPDATE threads SET last_seq = ?, version = ?, fence = ?, holder = ?, lease_until = ?, running = ?, resumes = ?, "
-    "stalled = ?, traces = ?, stop = 0, remembering = 0, updated_at = ? WHERE key = ?"
+    "stalled = ?, traces = ?, stop = ?, remembering = 0, updated_at = ? WHERE key = ?"
 )
 # Read and write apart: RETURNING costs more than both.
 RUNS = (
@@ -95,6 +95,7 @@ class ThreadRow(Struct):
     unpriced: int = 0
     remembering: int = 0
     stalled: int = 0
+    stop: int = 0
     queued: int = 1
     owing: int = 1
 
@@ -191,6 +192,7 @@ def take(connection: sqlite3.Connection, row: ThreadRow, now: datetime, *, trace
             row.resumes,
             row.stalled,
             int(traces),
+            row.stop,
             to_micros(now),
             row.key,
         ),
@@ -248,18 +250,18 @@ def touch(connection: sqlite3.Connection, key: int, now: datetime | None = None)
 
 
 def renew(
-    connection: sqlite3.Connection, terns: Mapping[int, int], holder: str, until: datetime
+    connection: sqlite3.Connection, held: Mapping[int, int], holder: str, until: datetime
 ) -> tuple[Interruption, ...]:
     """Extend the lease of those of these threads that ``holder`` has; its Terns that were asked to end or lost theirs.
 
     Args:
         connection: The connection.
-        terns: Number of the Tern that runs, or at whose memory work one is, by key of the thread.
+        held: Number of the Tern that runs, or at whose memory work one is, by key of the thread.
         holder: Whose they are.
         until: Aware UTC.
     """
     asked: list[Interruption] = []
-    for key, number in terns.items():
+    for key, number in held.items():
         row = connection.execute(RENEW, (to_micros(until), key, encode_text(holder))).fetchone()
         if row is None or row[0]:
             asked.append(Interruption(key=key, number=number, holder=holder))

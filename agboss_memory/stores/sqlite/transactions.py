@@ -177,3 +177,8 @@ def delete(connection: sqlite3.Connection, ref: ThreadRef, contents: FileStore) 
     orphans = files.only_of_thread(connection, key)
     threads.delete(connection, key)
     contents.remove(orphans)
+
+
+def drop_files(connection: sqlite3.Connection, ids: Sequence[str], contents: FileStore) -> None:
+    """Remove contents that no thread names. In a transaction that writes, so that nobody can name one meanwhile."""
+    contents.remove(files.of_no_thread(connection, ids))

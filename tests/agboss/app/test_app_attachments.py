@@ -18,6 +18,7 @@ from agboss import (
     ModelSpec,
     TaskStart,
     TernConflictError,
+    UnknownThreadError,
     agent,
     chain,
     create_app,
@@ -28,10 +29,11 @@ from agboss import (
 )
 from agboss.testing import MakeApp, MockLlm, MockRouter, ScriptedModels, call_tool, reply, route_to
 from agboss_memory import BaseMemoryStrategy, MemoryContext, MemoryView, PartContentReader, PartRequest, Reach
+from agboss_memory.contract import utc_now
 from agboss_memory.errors import StoreError
 from agboss_memory.messages import MediaKind
 from agboss_memory.records import replace
-from agboss_memory.stores import FileWrite, MemoryFiles, MemoryStore
+from agboss_memory.stores import Admission, Admitted, FileWrite, MemoryFiles, MemoryStore, open_store
 
 CAT = Attachment.from_bytes(b"\x89PNG\r\n\x1a\n a cat", name="cat.png")
 PAPER = Attachment.from_bytes(b"%PDF-1.7 words", name="paper.pdf")
@@ -183,6 +185,80 @@ async def test_files_that_cannot_be_kept_fail_the_turn_before_any_call(agboss_ap
             await app.execute("What?", attachments=[CAT])
         assert failed.value.run.status == "failed"
     assert mock_llm(Seer).requests == []
+
+
+async def test_the_bytes_are_there_before_the_turn_is_and_again_when_somebody_removed_them(
+    agboss_app: MakeApp, mock_llm: MockLlm
+) -> None:
+    """A process may die right after the admission; and until then, the end of another thread may take them along."""
+    lost: list[list[str]] = []
+
+    class Watching(MemoryStore):
+        async def admit(self, request: Admission) -> Admitted:
+            lost.append(self.files.lost([CAT.id]))
+            admitted = await super().admit(request)
+            self.files.remove([CAT.id])
+            return admitted
+
+    mock_llm(Seer).then_return(reply("A cat."))
+    async with agboss_app(Seer, store=Watching()) as app:
+        await app.execute("What?", attachments=[CAT])
+        assert await app.threads.check() == ()
+    assert lost == [[]]
+    assert mock_llm(Seer).requests[0].messages[0].media[0].data == CAT.data
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_task_that_is_refused_or_repeated_leaves_no_file_behind(
+    tmp_path: Path, kind: str, mock_llm: MockLlm, agboss_app: MakeApp
+) -> None:
+    store = open_store("memory://" if kind == "memory" else f"sqlite:///{tmp_path}/log.db")
+    mock_llm(Seer).then_return(reply("A cat."))
+    async with agboss_app(Seer, store=store) as app:
+        await app.execute("What?", idempotency_key="k", attachments=[CAT])
+        await app.execute("What?", idempotency_key="k", attachments=[CAT])
+        with pytest.raises(UnknownThreadError):
+            await app.execute("What?", thread="none", attachments=[CAT, PAPER])
+        with pytest.raises(TernConflictError):
+            await app.execute("What?", idempotency_key="k", attachments=[PAPER])
+    assert store.files.lost([CAT.id, PAPER.id]) == [PAPER.id]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_recover_leaves_a_turn_alone_whose_bytes_are_missing_and_its_key_brings_them(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Killed between the admission and its files: an answer without them would be the answer of the key for ever."""
+    store = open_store("memory://" if kind == "memory" else f"sqlite:///{tmp_path}/log.db")
+    models = ScriptedModels()
+    models.llm(Seer).then_return(reply("Nothing to see."), reply("A cat."))
+    async with create_app(Seer, store=store, models=models) as app:
+        for number, files in enumerate(((CAT, PAPER), ()), 1):
+            await store.admit(
+                Admission(
+                    workflow=app.name,
+                    thread=f"t{number}",
+                    create=True,
+                    owner=None,
+                    idempotency_key=f"k{number}",
+                    task="What?",
+                    start=next(iter(app.starts)),
+                    attachments=tuple(item.record() for item in files),
+                    holder="gone",
+                    now=utc_now(),
+                    lease_seconds=0,
+                )
+            )
+        await store.files.write(FileWrite(data=PAPER.data))
+        for expected in (["t2"], []):
+            assert [result.thread for result in await app.recover()] == expected
+            assert "the bytes of 'cat.png' are not there" in caplog.text
+        (waiting,) = (await app.threads.get("t1")).terns
+        assert waiting.status == "running"
+        done = await app.execute("What?", thread="t1", idempotency_key="k1", attachments=[CAT, PAPER])
+        assert (done.tern, done.answer) == (1, "A cat.")
+        assert models.llm(Seer).requests[-1].messages[0].media[0].data == CAT.data
+        assert await app.threads.check() == ()
 
 
 @pytest.mark.parametrize("wrong", ["cat.png", b"bytes", 1, [CAT, "cat.png"], [Path("cat.png")], {"a": CAT}])

@@ -1,6 +1,7 @@
 """Opening and closing: in every way a program may do it."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import textwrap
@@ -52,6 +53,72 @@ async def test_first_uses_at_once_open_it_once() -> None:
     results = await asyncio.gather(*(app.execute("Go") for _ in range(3)))
     assert sorted(result.answer for result in results) == ["a", "b", "c"]
     await app.aclose()
+
+
+FORKS = """
+import asyncio, os, sys
+from agboss import AppStateError, agent, create_app
+
+@agent(model="local:extractive", description="Helps")
+class Helper: ...
+
+url = "sqlite:///" + sys.argv[1]
+app, fresh = create_app(Helper, store=url), create_app(Helper, store=url)
+{first}
+child = os.fork()
+if child:
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(code)
+    app.close()
+    sys.exit()
+
+async def stream():
+    async with app.stream("Go"):
+        pass
+
+async def all_ways():
+    for call in (
+        lambda: app.execute("Go"), stream, lambda: app.threads.list(), lambda: app.memory.view("t", Helper),
+        lambda: app.cancel("t"), lambda: app.recover(), app.aclose,
+    ):
+        try:
+            await call()
+        except AppStateError as error:
+            print(error.code)
+
+asyncio.run(all_ways())
+for call in (lambda: app.execute_sync("Go"), app.__enter__, app.close):
+    try:
+        call()
+    except AppStateError as error:
+        print(error.code)
+with create_app(Helper, store=url) as own:
+    print(own.execute_sync("Go").tern)
+print(fresh.execute_sync("Go").tern, flush=True)
+sys.exit(7)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize(
+    "first",
+    ['app.execute_sync("Go")', 'asyncio.run(app.execute("Go"))', "app.__enter__()"],
+    ids=["sync", "async", "with"],
+)
+def test_a_fork_needs_an_app_of_its_own(tmp_path: Path, first: str) -> None:
+    """What was opened before is told at once, whatever is asked of it, and keeps no child from ending."""
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-W",
+        "ignore::DeprecationWarning",
+        "-c",
+        FORKS.replace("{first}", first),
+        str(tmp_path / "x.db"),
+    ]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["app.other-process"] * 10 + ["1", "1", "7"], done.stderr
 
 
 async def test_an_app_that_was_never_used_closes() -> None:

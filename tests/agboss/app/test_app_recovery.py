@@ -69,6 +69,38 @@ async def test_the_own_key_resumes_and_another_tern_closes(tmp_path: Path) -> No
         assert await app.recover() == ()
 
 
+@pytest.mark.parametrize("taken_by", ["recover", "key"])
+async def test_a_turn_that_was_cancelled_before_its_process_died_does_not_go_on(tmp_path: Path, taken_by: str) -> None:
+    """Whoever takes it over closes it; nothing is called for somebody who wanted no more."""
+    dies(tmp_path, 4, "k")
+    async with crashing_desk.open_desk(tmp_path) as app:
+        assert await app.cancel("t")
+        if taken_by == "recover":
+            (result,) = await app.recover()
+            assert (result.status, result.answer, result.warnings) == (TernStatus.CANCELLED, "", ())
+        for _ in range(2):  # and so does every repeat
+            with pytest.raises(TernCancelledError) as raised:
+                await app.execute("Find x.", thread="t", idempotency_key="k")
+            assert (raised.value.code, raised.value.run.status) == ("run.cancelled", TernStatus.CANCELLED)
+        assert crashing_desk.calls.lines() == CALLS[:4]
+        (tern,) = (await app.threads.get("t")).terns
+        assert (tern.status, tern.error_code) == (TernStatus.CANCELLED, "run.cancelled")
+        assert [record.purpose for record in tern.usage].count("tool") == 1, "what was paid for stays booked"
+        assert await app.recover() == ()
+        assert await app.threads.check() == ()
+        assert (await app.execute("Find y.", thread="t")).tern == 2
+
+
+@pytest.mark.parametrize("taken_by", ["recover", "key"])
+async def test_the_policy_interrupt_does_not_end_the_turn_that_goes_on(tmp_path: Path, taken_by: str) -> None:
+    dies(tmp_path, 4, "k")
+    async with crashing_desk.open_desk(tmp_path, policy="interrupt") as app:
+        if taken_by == "recover":
+            await app.recover()
+        result = await app.execute("Find x.", thread="t", idempotency_key="k")
+        assert (result.tern, result.answer) == (1, "writer is done")
+
+
 async def test_a_turn_that_ends_every_process_is_given_up(tmp_path: Path) -> None:
     """Killed six times in its first call: nothing was kept in between, and it is likely what ends its processes."""
     for point in range(1, 7):

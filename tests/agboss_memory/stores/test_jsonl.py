@@ -26,12 +26,13 @@ from agboss_memory.records import replace
 from agboss_memory.stores import MemoryStore, SummaryCopy, TernCopy, ThreadCopy, dump_thread, load_thread
 from agboss_memory.stores.contract import BookedUsage, PendingWork
 from agboss_memory.stores.copies import MessageCopy
+from agboss_memory.stores.jsonl import MOST_COUNT, MOST_USD
 from agboss_memory.testing.store_copies import eventful
 from agboss_memory.testing.store_requests import NOW, ref
 
 TEXT = st.text(st.characters(), max_size=20) | st.sampled_from(("\ud800", "\x00\x10", "\u2028\n\r"))
 MOMENT = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
-COUNT = st.integers(0, 2**53)
+COUNT = st.integers(0, MOST_COUNT)
 SOME = st.none() | COUNT
 USAGE = st.builds(
     UsageRecord,
@@ -139,6 +140,42 @@ async def test_a_wrong_line_is_named() -> None:
             load_thread(given_lines)
         assert (caught.value.code, caught.value.data.get("line")) == (code, number)
         assert caught.value.hint
+
+
+@pytest.mark.parametrize("number", [-1, MOST_COUNT + 1, 2**63, 10**30])
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("tern", ("tern", "tokens")),
+        ("tern", ("usage", 0, "record", "input_tokens")),
+        ("message", ("place",)),
+        ("summary", ("tern",)),
+        ("block", ("attempts",)),
+    ],
+)
+async def test_a_number_that_a_store_would_not_take_is_refused_by_its_line(
+    kind: str, path: tuple[Any, ...], number: int
+) -> None:
+    lines = await lines_of()
+    at = next(at for at, line in enumerate(lines) if json.loads(line)["type"] == kind)
+
+    def change(values: Any) -> None:
+        for part in path[:-1]:
+            values = values[part]
+        values[path[-1]] = number
+
+    with pytest.raises(CopyError, match=rf"Line {at + 1} .*{path[-1]} is no whole number") as caught:
+        load_thread(changed(lines, at, change))
+    assert (caught.value.code, caught.value.data["line"]) == ("copy.malformed", at + 1)
+
+
+@pytest.mark.parametrize("usd", ["1e400", "-0.5", "NaN", "sNaN", "Infinity", str(MOST_USD + 1)])
+async def test_a_cost_that_a_store_would_not_take_is_refused_by_its_line(usd: str) -> None:
+    lines = await lines_of()
+    wrong = changed(lines, 1, lambda v: v["usage"][0]["record"].update(usd=usd))
+    with pytest.raises(CopyError, match=r"Line 2 .*usd") as caught:
+        load_thread(wrong)
+    assert caught.value.code == "copy.malformed"
 
 
 async def test_b110_fields_that_are_missing_get_their_defaults() -> None:

@@ -50,11 +50,15 @@ OLD = st.none() | st.integers(0, 2)  # how old the fence of memory work is; None
 
 @dataclass
 class Expected:
-    """What a thread must hold: tasks, answers and statuses of its Terns, the running one's fence, its messages."""
+    """What a thread must hold: tasks, answers and statuses of its Terns, the running one's fence, its messages.
+
+    ``asked`` is the Tern that was asked to end last.
+    """
 
     terns: list[tuple[str, str, TernStatus]] = field(default_factory=list[tuple[str, str, TernStatus]])
     said: int = 0
     running: Admitted | None = None
+    asked: int = 0
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -149,6 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
         for number in answer.closed:
             assert thread.terns[number - 1][2] is TernStatus.RUNNING
             thread.terns[number - 1] = (*thread.terns[number - 1][:2], TernStatus.CANCELLED)
+        assert answer.stop == (answer.resumed and thread.asked == answer.number)
         if not answer.resumed:
             thread.terns.append((request.task, "", TernStatus.RUNNING))
         assert answer.number == len(thread.terns)
@@ -237,6 +242,9 @@ class StoreMachine(RuleBasedStateMachine):
             for closed in answer.closed:
                 known.terns[closed - 1] = (*known.terns[closed - 1][:2], TernStatus.CANCELLED)
             task = known.terns[number - 1][0]
+            if known.terns[number - 1][2] is TernStatus.PAUSED and known.asked == number:
+                known.asked = 0  # it had paused before it learned of it
+            assert answer.stop == (known.asked == number)
             known.terns[number - 1] = (*known.terns[number - 1][:2], TernStatus.RUNNING)
             known.running = answer
             self.admitted.append((request, answer, task))
@@ -270,6 +278,7 @@ class StoreMachine(RuleBasedStateMachine):
             claim = Claim(key=item.key, number=item.tern.number, holder=holder, now=self.now, window=WIDE)
             answer = self.both(lambda store, claim=claim: store.claim(claim))
             assert (answer.kind, answer.resumes) == ("admitted", item.resumes + 1)
+            assert answer.stop == (self.expected[item.thread].asked == answer.number)
             self.expected[item.thread].running = answer
             self.admitted.append((claim, answer, item.tern.task))
 
@@ -279,14 +288,18 @@ class StoreMachine(RuleBasedStateMachine):
         ticket, _ = self.tickets.pop(pick % len(self.tickets))
         self.both(lambda store: store.leave(ticket))
 
-    @rule(thread=THREADS)
-    def interrupt(self, thread: str) -> None:
-        asked = self.both(lambda store: store.interrupt(ref(thread)))
+    @rule(thread=THREADS, unless=st.integers(0, 2))
+    def interrupt(self, thread: str, unless: int) -> None:
+        asked: Any = self.both(lambda store: store.interrupt(ref(thread), unless=unless))
         known = self.expected.get(thread)
         if known is None:
             assert asked == "run.unknown-thread"
+        elif asked is None:
+            assert known.running is None or known.running.number == unless
         else:
-            assert (asked is not None) == (known.running is not None)
+            assert known.running is not None
+            assert asked.number != unless
+            known.asked = asked.number
 
     # Memory work
 
