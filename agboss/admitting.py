@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Coroutine
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 import agboss.events as events
 from agboss.errors import AgbossError
@@ -27,13 +29,21 @@ from agboss_memory.stores.pauses import DECISION, Resumption
 logger = logging.getLogger("agboss")
 
 
-async def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
-    """The admitted Tern, or the stored result when its key was used before.
+def admit_tern(runtime: Runtime, request: RunRequest, ticket: int) -> Coroutine[Any, Any, LiveTern | RunResult]:
+    """The admitted Tern, or the stored result when its key was used before."""
+    if runtime.unbooked or request.attachments:
+        return _prepared(runtime, request, ticket)
+    return _admitted(runtime, request, ticket)
 
-    The bytes of its attachments are there before anybody can see that it runs, wherever its process dies.
-    """
-    if not request.attachments:
-        return await _admitted(runtime, request, ticket)
+
+async def _prepared(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
+    if runtime.unbooked:
+        await runtime.unbooked.book(runtime.store)
+    return await (_with_files if request.attachments else _admitted)(runtime, request, ticket)
+
+
+async def _with_files(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
+    """The bytes of attachments are there before anybody can see that the Tern runs, wherever its process dies."""
     live: LiveTern | RunResult | None = None
     try:
         with suppress(AgbossError):  # told when they are written again, then by a Tern that is stored as failed

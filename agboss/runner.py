@@ -16,16 +16,7 @@ from agboss.hearing import Hearing
 from agboss.outcome import Outcome, answered, conclude, failed, paused
 from agboss.pauses import PauseRequired, said
 from agboss.run import LiveTern, RunResult, one_line
-from agboss.runtime import (
-    Interrupt,
-    Place,
-    RunRequest,
-    Runtime,
-    enter,
-    make_room,
-    running_task,
-    spent_today,
-)
+from agboss.runtime import Interrupt, RunRequest, Runtime, enter, make_room, running_task, spent_today
 from agboss.tern import (
     ChooseRequest,
     DispatchRequest,
@@ -55,7 +46,9 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
     place = await enter(runtime, request)
     task = running_task()
     try:
-        live = await _admitted(runtime, request, place)
+        live = await admit_tern(runtime, request, place.ticket)
+        if request.resume is None or request.answers is not None:
+            place.ticket = 0  # the admission took it; what nobody runs is taken over without one
         if isinstance(live, RunResult):
             return live
         scope, around = TernScope(thread_id=live.thread, meter=live.meter), CURRENT.get()
@@ -80,21 +73,10 @@ async def run_tern(runtime: Runtime, request: RunRequest) -> RunResult:
             place.close()
         else:
             await leave(place)
+        if place.ticket:
+            await place.give_back(runtime.store)
         if task.cancelling():  # a store that was writing held it back
             await asyncio.sleep(0)  # it reaches the caller here, not at some later await of its own
-
-
-async def _admitted(runtime: Runtime, request: RunRequest, place: Place) -> LiveTern | RunResult:
-    try:
-        if runtime.unbooked:
-            await runtime.unbooked.book(runtime.store)
-        live = await admit_tern(runtime, request, place.ticket)
-    except BaseException:
-        await place.give_back(runtime.store)
-        raise
-    if place.ticket and request.resume is not None and request.answers is None:
-        await place.give_back(runtime.store)  # what nobody runs is taken over without a ticket
-    return live
 
 
 def _tell_end(live: LiveTern, outcome: Outcome) -> None:
@@ -125,8 +107,8 @@ async def _to_answer(
                 f"turn {live.number} of thread {live.thread!r} was taken over {live.stalled} times and got no further",
                 "find out what ends its processes",
             )
-        # Until the log named them, the deletion of another thread with the same content could remove them.
-        await write_files(live.store, request.attachments)
+        if request.attachments:  # until the log named them, the deletion of another thread could remove them
+            await write_files(live.store, request.attachments)
         if runtime.plan.limits is not None:
             await _bound_by_day(runtime, live)
         if runtime.plan.container.opens_in_terns:
