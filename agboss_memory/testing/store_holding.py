@@ -129,19 +129,19 @@ class Holding(StoreSuite):
             stored = await store.write_summary(made)
             await store.retire(admitted.key, stored.id, NOW)
             before = await store.copy(ref())
-            late = replace(made, fence=admitted.fence, usage=(booked("late.s"),))
+            late = replace(made, fence=admitted.fence, usage=(booked("late-s"),))
             failed = Block(first=1, last=2, state="due", attempts=1, error="too long")
             work = settled(admitted)
-            tried = replace(work, work=None, done=False, block=failed, usage=(booked("late.b"),), fence=admitted.fence)
+            tried = replace(work, work=None, done=False, block=failed, usage=(booked("late-b"),), fence=admitted.fence)
             with pytest.raises(LeaseLostError):
                 await store.write_summary(late)
-            for outcome in (replace(work, usage=(booked("late.w"),), fence=admitted.fence), tried):
+            for outcome in (replace(work, usage=(booked("late-w"),), fence=admitted.fence), tried):
                 with pytest.raises(LeaseLostError):
                     await store.settle(outcome)
-            await store.settle(replace(tried, block=None, usage=(booked("late.r"),)))  # a cost is always taken
+            await store.settle(replace(tried, block=None, usage=(booked("late-r"),)))  # a cost is always taken
             after = await store.copy(ref())
             costs = [item.step_key for item in after.terns[1].usage if item.step_key.startswith("late")]
-            assert costs == ["late.s", "late.w", "late.b", "late.r"]
+            assert costs == ["late-s", "late-w", "late-b", "late-r"]
             assert (after.summaries, after.blocks, after.work) == (before.summaries, before.blocks, before.work)
             assert (await store.admit(admission(holder="one", now=later(12)))).kind == "busy"
             await store.settle(replace(work, fence=state.fence))
