@@ -56,10 +56,6 @@ class ThreadQueue:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def busy(self, key: Line) -> bool:
-        """Whether somebody is inside or waiting."""
-        return key in self._lines
-
     def take(self, key: Line) -> bool:
         """Enter a line in which nobody is; False when somebody is."""
         if key in self._lines:

@@ -32,6 +32,13 @@ def as_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+MOST_COUNT = 10**12
+"""The greatest whole number of a record, such as the tokens of one call. The sums that a store keeps hold millions of them."""
+
+MOST_USD = 1_000_000
+"""The greatest cost of one call, in US dollars: sums of many still fit a store's columns."""
+
+
 class TernStatus(StrEnum):
     """Where a Tern stands. All but ``running`` and ``paused`` are finished.
 

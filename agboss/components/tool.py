@@ -24,6 +24,7 @@ from agboss.components.metadata import (
 )
 from agboss.components.naming import describe, kebab
 from agboss.errors import DeclarationError, InvalidInputError
+from agboss_memory.messages import MOST_USD
 from agboss_memory.records import Record
 from agboss_memory.wording import quoted, text_of
 
@@ -69,9 +70,6 @@ class ToolContext(Record, kw_only=True):
         if self.report is not None:
             self.report(amount, what)
 
-
-MOST_USD = 1_000_000
-"""US dollars that one call may cost: sums of many still fit a store's columns."""
 
 NeedsApproval: TypeAlias = bool | Callable[[Any, ToolContext], bool | Awaitable[bool]]
 """Whether a person has to approve a call: always, never, or a function of the arguments and the context."""

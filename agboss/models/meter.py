@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from agboss.components.tool import MOST_USD
 from agboss.errors import CompactionError, LimitExceededError, ModelError
 from agboss.models.chat import ChatModel, ModelReply, ModelRequest, ModelUsage
-from agboss_memory.messages import UsageRecord
+from agboss_memory.messages import MOST_COUNT, MOST_USD, UsageRecord
 from agboss_memory.records import Struct, replace
 from agboss_memory.stores.contract import BookedUsage, DaySpend
 from agboss_memory.wording import quoted
@@ -31,9 +30,6 @@ MEMORY_CALLS = 4
 
 MEMORY_SECONDS = 600.0
 """``memory_timeout`` when it is not set: a thread waits for its memory, so that it must not wait for ever."""
-
-MOST_TOKENS = 10**12
-"""Tokens that one call may report: sums of many still fit a store's columns."""
 
 CostOf = Callable[["ModelSpec", ModelUsage], "tuple[Decimal | None, UsageSource]"]
 _MICRO = Decimal(1_000_000)
@@ -211,7 +207,7 @@ class Meter:
             raise ModelError(
                 "model.bad-reply",
                 f"model {request.model!r} of {request.caller!r} reported {quoted(usage, 120)}",
-                f"report whole numbers of tokens from 0 to {MOST_TOKENS}, and a finite cost of 0 or more",
+                f"report whole numbers of tokens from 0 to {MOST_COUNT}, and a finite cost of 0 or more",
             )
         self._book(key, record_of(spec, request, usage, self._cost_of), again=again)
         if not isinstance(reply.text, str):  # paid for all the same
@@ -320,7 +316,7 @@ def countable(usage: ModelUsage | UsageRecord) -> bool:
     """Whether a store takes what a call reports: whole tokens in bounds, and a finite cost."""
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     usd = usage.usd
-    if set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) > MOST_TOKENS:
+    if set(map(type, counts)) != {int} or min(counts) < 0 or max(counts) > MOST_COUNT:
         return False
     return usd is None or (isinstance(usd, Decimal) and usd.is_finite() and 0 <= usd <= MOST_USD)
 

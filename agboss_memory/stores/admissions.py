@@ -156,7 +156,7 @@ class Enqueue(Record, kw_only=True):
 
 
 class Interruption(Record, kw_only=True):
-    """A running Tern that was asked to end: the thread's key, the Tern's number, and who runs it."""
+    """A Tern that was asked to end, or has lost its lease: the thread's key, the Tern's number, and who runs it."""
 
     key: int
     number: int

@@ -12,7 +12,7 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from agboss_memory.errors import CopyError, InvalidInputError
-from agboss_memory.messages import Block, Summary, Tern, as_utc
+from agboss_memory.messages import MOST_COUNT, MOST_USD, Block, Summary, Tern, as_utc
 from agboss_memory.records import Record, replace
 from agboss_memory.stores.admissions import BookedUsage, PendingWork
 from agboss_memory.stores.checks import by_agent, repeated_results
@@ -21,12 +21,6 @@ from agboss_memory.wording import quoted
 
 FORMAT = 1
 """Number of the format that is written, and the newest that is read."""
-
-MOST_COUNT = 10**12
-"""The greatest whole number of a copy. The sums that a store keeps hold millions of them."""
-
-MOST_USD = 1_000_000
-"""The greatest cost of one call in a copy, in US dollars."""
 
 _PARTS: dict[str, tuple[str, type[Record]]] = {
     "tern": ("terns", TernCopy),

@@ -466,37 +466,24 @@ async def test_closing_tells_what_it_waits_for(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", [False, True], ids=["same-app", "another-app"])
-async def test_a_deleted_thread_stops_its_turn(kind: str, other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lifecycle, "RENEW_SECONDS", 0.001)
-    store = store_of(kind, tmp_path)
-    second = store if kind == "memory" else store_of(kind, tmp_path)
-    async with (
-        create_app(Plain, store=store, models=MODELS) as app,
-        create_app(Plain, store=second, models=MODELS) as deleting,
-    ):
-        running = await started(app, "hang")
-        await (deleting if other else app).threads.delete("t")
-        with pytest.raises(ThreadDeletedError):
-            await running
-        (fresh,) = await talk(app, 1)
-        assert fresh.tern == 1
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("other", [False, True], ids=["same-app", "another-app"])
-async def test_a_deleted_thread_stops_memory_work(
-    kind: str, other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("component", "task"), [(Plain, "hang"), (Student, "task 1.")], ids=["turn", "memory-work"])
+async def test_a_deleted_thread_stops_what_runs_in_it(
+    kind: str, other: bool, component: type[Any], task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(lifecycle, "RENEW_SECONDS", 0.001)
     store = store_of(kind, tmp_path)
     second = store if kind == "memory" else store_of(kind, tmp_path)
     async with (
-        create_app(Student, store=store, models=MODELS) as app,
-        create_app(Student, store=second, models=MODELS) as deleting,
+        create_app(component, store=store, models=MODELS) as app,
+        create_app(component, store=second, models=MODELS) as deleting,
     ):
-        running = await started(app, "task 1.")
+        running = await started(app, task)
         await (deleting if other else app).threads.delete("t")
-        assert (await running).status is TernStatus.ANSWERED
+        if component is Plain:
+            with pytest.raises(ThreadDeletedError):
+                await running
+        else:
+            assert (await running).status is TernStatus.ANSWERED
         work.hangs = False
         (fresh,) = await talk(app, 1)
         assert fresh.tern == 1
