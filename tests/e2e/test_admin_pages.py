@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import NEEDS_CHROMIUM, served, tab
+from chromium import NEEDS_CHROMIUM, expect, served, tab
 from desks import Gate, Models, desk, sum_up, talk, yes
 
 from agboss import (
@@ -143,18 +143,18 @@ async def test_the_whole_story_in_the_browser_alone(script: bool) -> None:
 
             stub = page.locator(".entries details", has_text="compressed").first
             await stub.locator("summary").click()
-            assert "sky 1: fact fact" in await stub.locator("pre").nth(1).inner_text()
+            await expect(stub.locator("pre").nth(1)).to_contain_text("sky 1: fact fact")
             await stub.get_by_role("link", name="Whole text").click()
-            assert "sky 1: fact fact" in await page.locator("pre").nth(1).inner_text()
+            await expect(page.locator("pre").nth(1)).to_contain_text("sky 1: fact fact")
             await page.go_back()
 
             await page.get_by_role("button", name="Compact").click()
             await page.get_by_text("model calls so far").wait_for()
-            assert await page.get_by_label("Task").count() == 0
+            await expect(page.get_by_label("Task")).to_have_count(0)
             gate.open.set()
             note = page.locator(".note", has_text="Compacted:")
             await note.wait_for()
-            assert "1 new summary stands for" in await note.inner_text()
+            await expect(note).to_contain_text("1 new summary stands for")
             assert await live_width(page) < widths[-1]
             await page.get_by_role("button", name="Undo the summary of").click()
             await page.get_by_text("are seen again").wait_for()
@@ -162,12 +162,12 @@ async def test_the_whole_story_in_the_browser_alone(script: bool) -> None:
 
             await page.get_by_role("link", name="Tern 5", exact=True).click()
             await page.get_by_role("link", name="What helper saw in its call 2").click()
-            assert "sky 5: fact" in await page.locator(".entries").inner_text()
+            await expect(page.locator(".entries")).to_contain_text("sky 5: fact")
             await page.get_by_role("link", name="Threads").first.click()
             await page.locator("table a").first.click()
             await page.get_by_role("link", name="Delete …").click()
             await page.get_by_role("button", name="Delete the thread").click()
-            assert await page.get_by_text("The thread was deleted.").count() == 1
+            await expect(page.get_by_text("The thread was deleted.")).to_have_count(1)
 
 
 async def test_the_answer_comes_while_it_is_written_and_the_tern_is_cancelled() -> None:
@@ -179,7 +179,7 @@ async def test_the_answer_comes_while_it_is_written_and_the_tern_is_cancelled() 
             await page.get_by_label("Task").fill("tell me")
             await page.get_by_role("button", name="Send").click()
             await page.locator("[data-answer]", has_text="Once upon <b>a⟦202E⟧ time").wait_for()
-            assert "helper is at work." in await page.locator("[data-progress]").first.inner_text()
+            await expect(page.locator("[data-progress]").first).to_contain_text("helper is at work.")
             await page.get_by_role("button", name="Cancel").click()
             await page.locator(".badge.cancelled").wait_for()
             await page.get_by_label("Task").wait_for()
@@ -201,9 +201,9 @@ async def test_what_is_being_written_and_what_is_open_outlives_a_renewal() -> No
             gate.open.set()
             await run.result()
         await page.get_by_text("Through the gate.").first.wait_for()
-        assert await page.locator("#row-system[open]").count() == 1
-        assert await page.locator("#config").input_value() == '{"kind": "none"}'
-        assert await page.evaluate("document.activeElement.id") == "config"
+        await expect(page.locator("#row-system[open]")).to_have_count(1)
+        await expect(page.locator("#config")).to_have_value('{"kind": "none"}')
+        await expect(page.locator("#config")).to_be_focused()
 
 
 async def test_nothing_of_what_somebody_wrote_runs() -> None:
@@ -223,12 +223,13 @@ async def test_nothing_of_what_somebody_wrote_runs() -> None:
             page.on("dialog", hear)
             await page.goto(f"{url}/admin/threads")
             await page.get_by_role("link", name="<script>").first.click()
+            await page.get_by_label("Task").wait_for()
             for details in await page.locator("details > summary").all():
                 await details.click()
             await page.get_by_role("link", name="Tern 5", exact=True).click()
             await page.goto(f"{url}/admin/threads?q=evil")
             assert await page.evaluate("window.hacked") is None
-            assert await page.title() == "Threads · agboss"
+            await expect(page).to_have_title("Threads · agboss")
             assert [one for one in asked if not one.startswith((f"{url}/admin", "data:,"))] == []
             answer = await page.goto(f"{url}/admin/threads")
             assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
@@ -243,21 +244,24 @@ async def test_an_agent_is_made_marked_edited_and_deleted(tmp_path: Path) -> Non
         await page.get_by_label("Name", exact=True).fill("My Clerk")
         await page.get_by_label("Model").fill("openai:gpt-5-mini")
         await page.get_by_role("button", name="Make the agent").click()
-        assert await page.evaluate("document.activeElement.id") == "problems"
+        await expect(page.locator("#problems")).to_be_focused()
         await page.get_by_role("alert").get_by_role("link", name="Name").click()
-        assert "lowercase" in await page.locator("#name-error").inner_text()
-        assert await page.locator("#name").get_attribute("aria-describedby") == "name-hint name-error"
+        await expect(page.locator("#name-error")).to_contain_text("lowercase")
+        await expect(page.locator("#name")).to_have_attribute("aria-describedby", "name-hint name-error")
         await page.get_by_label("Name", exact=True).fill("clerk")
         await page.get_by_role("checkbox", name="look_up").check()
         await page.get_by_label("Max result chars of look_up").fill("500")
         await page.get_by_role("button", name="Make the agent").click()
+        await page.get_by_role("link", name="look_up").wait_for()
         assert [(one.name, one.max_result_chars) for one in folder.load("clerk").tools] == [("look_up", 500)]
         await page.get_by_role("link", name="look_up").click()
         await page.get_by_label("Max result chars").fill("9")
         await page.get_by_role("button", name="Save").click()
+        await page.get_by_text("Tool look_up saved.").wait_for()
         assert folder.load("clerk").tools[0].max_result_chars == 9
         await page.get_by_role("link", name="Delete …").click()
         await page.get_by_role("button", name="Delete the agent").click()
+        await page.get_by_text("Agent clerk was deleted.").wait_for()
         assert folder.list() == ()
 
 
@@ -268,13 +272,13 @@ async def test_a_task_is_sent_and_an_entry_opened_by_keyboard_alone() -> None:
         await reach(page, "task")
         await page.keyboard.type("by keys")
         await page.keyboard.press("Tab")
-        assert "solid" in await page.evaluate("getComputedStyle(document.activeElement).outline")
+        await expect(page.locator("button:focus")).to_have_css("outline-style", "solid")
         await page.keyboard.press("Enter")
         await page.get_by_text("Yes.").first.wait_for()
         await page.locator("#row-1 summary").wait_for()
         await page.locator("#row-1 summary").focus()
         await page.keyboard.press("Enter")
-        assert await page.locator("#row-1[open]").count() == 1
+        await expect(page.locator("#row-1[open]")).to_have_count(1)
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -283,15 +287,15 @@ async def test_run_terns_compact_undo_and_compare(script: bool) -> None:
         await talk(desk_app, 3)
         await page.goto(f"{url}/admin/threads")
         await page.get_by_role("link", name="t", exact=True).click()
-        assert await page.get_by_text("task 3.").count() >= 1
+        await page.get_by_text("task 3.").first.wait_for()
         await page.get_by_role("button", name="Undo the summary of 1 to 2").click()
-        assert "are seen again" in await page.get_by_role("status").first.inner_text()
+        await expect(page.get_by_role("status").first).to_contain_text("are seen again")
         await page.get_by_role("button", name="Compact").click()
-        assert await page.locator(".note").count() == 1
+        await expect(page.locator(".note")).to_have_count(1)
         await page.locator("#what-if summary").click()
         await page.get_by_label("Another memoryConfig").fill('{"kind": "none"}')
         await page.get_by_role("button", name="Compare").click()
-        assert "What if: none" in await page.locator("table").inner_text()
+        await expect(page.locator("table")).to_contain_text("What if: none")
 
 
 async def test_the_window_fills_while_a_turn_ends() -> None:
@@ -300,11 +304,11 @@ async def test_the_window_fills_while_a_turn_ends() -> None:
         async with desk_app.stream("a", thread="t", create_thread=True) as run:
             await gate.reached.wait()
             await page.goto(f"{url}/admin/threads/t")
-            assert await page.get_by_text("A Tern is running.").count() == 1
+            await expect(page.get_by_text("A Tern is running.")).to_have_count(1)
             gate.open.set()
             await run.result()
         await page.get_by_text("Through the gate.").first.wait_for()
-        assert await page.get_by_text("A Tern is running.").count() == 0
+        await expect(page.get_by_text("A Tern is running.")).to_have_count(0)
         assert float(await page.locator("rect.live").first.get_attribute("width")) > 0
 
 
@@ -316,27 +320,28 @@ async def test_edit_a_config_valid_blank_and_invalid(tmp_path: Path) -> None:
         await page.goto(f"{url}/admin/agents/clerk")
         field = page.get_by_label("Memory (JSON)")
         await field.fill('{"kind": windowed}')
-        assert "Not valid yet" in await page.locator("[data-json-state]").inner_text()
+        await expect(page.locator("[data-json-state]")).to_contain_text("Not valid yet")
         await page.get_by_role("button", name="Save").click()
-        assert "Memory (JSON)" in await page.get_by_role("alert").inner_text()
-        assert "Line 1, column 10" in await page.locator("#memory-error").inner_text()
+        await expect(page.get_by_role("alert")).to_contain_text("Memory (JSON)")
+        await expect(page.locator("#memory-error")).to_contain_text("Line 1, column 10")
         await field.fill('{"kind": "windowed", "windowSize": 3}')
         await page.get_by_role("button", name="Save").click()
-        assert await page.get_by_text("Saved.").count() == 1
+        await expect(page.get_by_text("Saved.")).to_have_count(1)
         await field.fill("")
         await page.get_by_role("button", name="Save").click()
-        assert await page.get_by_text("Nothing has changed.").count() == 1
+        await expect(page.get_by_text("Nothing has changed.")).to_have_count(1)
         assert folder.load("clerk").to_dict()["memoryConfig"] == {"kind": "windowed", "windowSize": 3}
 
 
 async def test_log_in_by_keyboard_alone() -> None:
     async with app() as desk_app, served(desk_app, tokens={TOKEN: "ada"}) as url, tab() as page:
         await page.goto(f"{url}/admin/")
+        await expect(page.locator("#token")).to_be_focused()
         await page.keyboard.type(TOKEN)
         await page.keyboard.press("Enter")
         await page.get_by_role("heading", name="Threads").wait_for()
         await page.keyboard.press("Tab")
-        assert await page.evaluate("document.activeElement.textContent") == "To the content"
+        await expect(page.locator("a:focus")).to_have_text("To the content")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

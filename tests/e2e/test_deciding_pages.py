@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from chromium import NEEDS_CHROMIUM, served, tab
+from chromium import NEEDS_CHROMIUM, expect, served, tab
 from desks import Gate
 
 from agboss import App, ModelReply, ModelRequest, ModelSpec, ModelUsage, agent, create_app, tool
@@ -77,14 +77,14 @@ async def test_approve_and_see_the_answer_without_a_reload() -> None:
             page.get_by_text("A Tern is running.")
             .or_(page.get_by_text("The tool refund runs."))
             .or_(page.get_by_text("clerk is at work."))
-            .wait_for()
+            .first.wait_for()
         )
         await page.evaluate("window.same = 1")
         gate.open.set()
         await page.get_by_text("So be it 😀: refunded 100").first.wait_for()
         await page.get_by_label("Task").wait_for()
         assert await page.evaluate("window.same") == 1
-        assert await page.get_by_role("heading", name="decision").count() == 0
+        await expect(page.get_by_role("heading", name="decision")).to_have_count(0)
         assert ran == ["4711 100"]
 
 
@@ -93,7 +93,7 @@ async def test_deny_with_a_reason_and_change_with_the_keyboard(script: bool) -> 
     async with app() as desk, served(desk) as url, tab(java_script_enabled=script) as page:
         await ask(desk, "4711, 4712, 4713")
         await page.goto(f"{url}/admin/threads/t")
-        assert await page.get_by_role("button", name="Approve", exact=True).count() == 3
+        await expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(3)
         await page.get_by_label("Reason").first.fill("too late")
         await page.keyboard.press("Enter")
         await page.get_by_role("heading", name="2 calls wait for your decision").wait_for()
@@ -102,7 +102,7 @@ async def test_deny_with_a_reason_and_change_with_the_keyboard(script: bool) -> 
         await field.fill('{"order": "4713", "amount": "much"}')
         await page.get_by_role("button", name="Approve with these").last.click()
         await page.get_by_text("Nothing was decided.").wait_for()
-        assert "Line 1, column 19" in await page.locator(".field-error").inner_text()
+        await expect(page.locator(".field-error")).to_contain_text("Line 1, column 19")
         await field.fill('{"order": "4713", "amount": 1}')
         await page.get_by_role("button", name="Approve with these").last.click()
         await page.get_by_role("heading", name="A call waits for your decision").wait_for()
@@ -123,7 +123,7 @@ async def test_cancel_and_a_new_tern_meanwhile() -> None:
         await page.get_by_role("heading", name="2 calls wait for your decision").wait_for()
         await page.get_by_role("button", name="Cancel Terns 1, 2").click()
         await page.get_by_text("2 Terns were cancelled.").wait_for()
-        assert await page.get_by_role("button", name="Approve").count() == 0
+        await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
         assert ran == []
 
 
@@ -136,13 +136,13 @@ async def test_a_reason_that_is_typed_outlives_the_end_of_another_tern() -> None
         await page.get_by_role("button", name="Approve", exact=True).first.click()
         await gate.reached.wait()
         await page.get_by_text("It can be decided when Tern 1 has ended.").wait_for()
-        assert await page.get_by_role("button", name="Deny").is_disabled()
+        await expect(page.get_by_role("button", name="Deny")).to_be_disabled()
         await page.get_by_label("Reason").fill("wait for me")
         gate.open.set()
         await page.locator("button:enabled", has_text="Deny").wait_for()  # the page has renewed itself
         await page.get_by_text("So be it").first.wait_for()
-        assert await page.get_by_label("Reason").input_value() == "wait for me"
-        assert await page.evaluate("document.activeElement.id") == await page.get_by_label("Reason").get_attribute("id")
+        await expect(page.get_by_label("Reason")).to_have_value("wait for me")
+        await expect(page.get_by_label("Reason")).to_be_focused()
 
 
 async def test_nothing_of_the_arguments_runs() -> None:
@@ -151,7 +151,7 @@ async def test_nothing_of_the_arguments_runs() -> None:
         for path in ("t", "t/terns/1"):
             await page.goto(f"{url}/admin/threads/{path}")
             assert await page.evaluate("window.hacked") is None
-            assert "\\u202eevil\\udb40\\udc41" in await page.locator("pre[aria-label]").first.inner_text()
+            await expect(page.locator("pre[aria-label]").first).to_contain_text("\\u202eevil\\udb40\\udc41")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

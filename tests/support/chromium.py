@@ -16,6 +16,11 @@ from agboss.admin import add_admin
 from agboss.server import make_server
 
 playwright = pytest.importorskip("playwright.async_api")
+expect = playwright.expect
+"""Looks again until it is so: a click does not wait for the page that it leads to."""
+
+expect.set_options(timeout=30_000)
+
 CHROMIUM = shutil.which("chromium")
 NEEDS_CHROMIUM = [
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
