@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agboss.components.injection import injectable, provide, provide_class, provide_factory
     from agboss.components.keys import InjectionToken
     from agboss.components.model_provider import model_provider
+    from agboss.components.model_spec import ModelSpec
     from agboss.components.router import router
     from agboss.components.settings import (
         Compaction,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         Limits,
         LlmRouter,
         ModelDefaults,
-        ModelSpec,
         Price,
         Rule,
         RulesRouter,
@@ -128,6 +128,7 @@ else:
             ),
             "agboss.components.keys": ("InjectionToken",),
             "agboss.components.model_provider": ("model_provider",),
+            "agboss.components.model_spec": ("ModelSpec",),
             "agboss.components.router": ("router",),
             "agboss.components.settings": (
                 "Compaction",
@@ -138,7 +139,6 @@ else:
                 "Limits",
                 "LlmRouter",
                 "ModelDefaults",
-                "ModelSpec",
                 "Price",
                 "Rule",
                 "RulesRouter",

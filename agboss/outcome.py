@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pydantic import ValidationError
-
 from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import StartSpec
@@ -172,6 +170,8 @@ def stored_result(plan: Plan, thread: str, tern: Tern, pauses: tuple[Pause, ...]
     if tern.output is not None and finish is not None:
         model = finish.output or _output_model(plan, tern)
         if model is not None:
+            from pydantic import ValidationError
+
             try:
                 output = model.model_validate_json(tern.output)
             except ValidationError:  # the model has changed since; the text is still there

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agboss.agents.plan import AgentPlan
 from agboss.components.action import ActionSpec
 from agboss.components.boundary import FinishSpec, StartSpec
 from agboss.components.router import AnyRouter, RouterSpec
-from agboss.components.settings import Limits
 from agboss.container import Container
 from agboss.flow.graph import Graph
 from agboss.models import CallSettings, ModelHandle
@@ -19,6 +18,9 @@ from agboss.routers.contract import RouteOption, Router
 from agboss_memory.contract import BaseMemoryStrategy, Reach, TokenCounter
 from agboss_memory.records import Record
 from agboss_memory.stores.contract import WindowSpec
+
+if TYPE_CHECKING:
+    from agboss.components.settings import Limits
 
 
 class RouterPlan(Record, kw_only=True):

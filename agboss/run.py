@@ -8,10 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import to_jsonable_python
-
 import agboss.events as events
+from agboss.components.border import is_model
 from agboss.errors import OutputError
 from agboss.pauses import Pause
 from agboss_memory.messages import AttachmentRecord, Message, Summary, TernStatus, UsageRecord
@@ -20,6 +18,8 @@ from agboss_memory.render import span
 from agboss_memory.stores.contract import PendingWork, Store, Window
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from agboss.journal import Journal
     from agboss.models.meter import Meter
     from agboss.plan import Plan
@@ -92,6 +92,8 @@ class RunResult(Record, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON-ready values."""
+        from pydantic_core import to_jsonable_python
+
         return to_jsonable_python(
             {name: getattr(self, name) for name in self.__dataclass_fields__}, fallback=str, serialize_unknown=True
         )
@@ -213,17 +215,19 @@ def as_answer(value: Any) -> str:
     """A node's output as text."""
     if isinstance(value, str):
         return value
-    return value.model_dump_json() if isinstance(value, BaseModel) else str(value)
+    return value.model_dump_json() if is_model(value) else str(value)
 
 
 def as_model(model: type[BaseModel], value: Any, node: str) -> BaseModel:
     """``value`` as an instance of ``model``: itself, its fields, or its JSON. Raises OutputError that names the node."""
     if isinstance(value, model):
         return value
+    from pydantic import ValidationError
+
     try:
         if isinstance(value, str):
             return model.model_validate_json(value)
-        return model.model_validate(value.model_dump() if isinstance(value, BaseModel) else value)
+        return model.model_validate(value.model_dump() if is_model(value) else value)
     except ValidationError as error:
         raise OutputError(
             "run.model-mismatch",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import agboss.events as events
-from agboss.components.settings import RunLimits
 from agboss.container import CURRENT
 from agboss.errors import (
     AppStateError,
@@ -321,7 +320,7 @@ def _refuse_own_thread(request: RunRequest) -> None:
 async def spent_today(runtime: Runtime, day: str) -> DaySpend | None:
     """What the workflow has spent on a UTC day, None when no daily bound needs it."""
     limits = runtime.plan.limits
-    if limits is None or limits.per_day == RunLimits.plain():
+    if limits is None or not limits.bounds_days:
         return None
     return await runtime.store.day_spend(runtime.plan.name, day)
 

@@ -7,9 +7,8 @@ import json
 from collections.abc import Callable
 
 import msgspec
-from pydantic import ValidationError
 
-from agboss.agents.tools import BoundTool, read_arguments
+from agboss.agents.tools import ArgumentsError, BoundTool, read_arguments
 from agboss.components.tool import ToolContext
 from agboss.journal import Journal
 from agboss.pauses import Ask, Decision, PauseRequired, decision_step, pause_step
@@ -82,7 +81,7 @@ async def _needed(tool: BoundTool, call: ToolCall, context: ToolContext, warn: C
         return False
     try:
         arguments = read_arguments(tool, call.arguments)
-    except ValidationError:
+    except ArgumentsError:
         return False  # such a call does not run: the model is told what is wrong with it
     if rule is True:
         return True

@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from pydantic import BaseModel, ValidationError
 
 from agboss.agents.approvals import permit
 from agboss.agents.plan import AgentPlan
@@ -24,6 +23,9 @@ from agboss.models.meter import Meter
 from agboss.pauses import PauseRequired
 from agboss_memory.messages import AttachmentRecord, Message, ToolCall
 from agboss_memory.records import Record, replace
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class AgentView(Protocol):
@@ -238,6 +240,8 @@ def _answer(plan: AgentPlan, reply: ModelReply) -> NodeAnswer:
     model = plan.spec.output
     if model is None:
         return NodeAnswer(text=reply.text, value=reply.text)
+    from pydantic import ValidationError
+
     try:
         return NodeAnswer(text=reply.text, value=model.model_validate_json(_json_part(reply.text)))
     except ValidationError as error:

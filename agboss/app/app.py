@@ -10,8 +10,6 @@ from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from pydantic import BaseModel
-
 import agboss.app as parts  # what looks at memory, and streams, are loaded when they are used
 from agboss.app.arguments import check_flags, check_models, check_seconds, check_store, mapper_provider
 from agboss.app.assembly import Assembly
@@ -38,6 +36,7 @@ from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
+    from pydantic import BaseModel
 
 logger = logging.getLogger("agboss")
 

@@ -13,8 +13,8 @@ from agboss.components.injection import Provider, buildable
 from agboss.components.keys import Dependency
 from agboss.components.metadata import component_of
 from agboss.components.model_provider import ModelProviderSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.components.router import AnyRouter, RouterSpec
-from agboss.components.settings import LlmRouter, ModelSpec
 from agboss.components.tool import ToolSpec
 from agboss.components.workflow import WorkflowSpec
 from agboss.container import Checker, Root, merge
@@ -85,17 +85,15 @@ class Assembly:
 
     def model_of(self, agent: AgentSpec) -> ModelSpec | None:
         """The agent's model with all defaults filled in, None when nothing names one."""
-        defaults = self.spec.defaults.models
+        defaults = self.spec.defaults
         override = os.environ.get(MODEL_VARIABLE)
         base = ModelSpec(override) if override else agent.model or defaults.model
         if base is None:
             return ModelSpec(OFFLINE_MODEL) if self.offline else None
-        return base.model_copy(
-            update={
-                "thinking": _first(agent.thinking, base.thinking, defaults.thinking),
-                "temperature": _first(agent.temperature, base.temperature, defaults.temperature),
-                "max_tokens": _first(base.max_tokens, defaults.max_tokens),
-            }
+        return base.with_values(
+            thinking=_first(agent.thinking, base.thinking, defaults.thinking),
+            temperature=_first(agent.temperature, base.temperature, defaults.temperature),
+            max_tokens=_first(base.max_tokens, defaults.max_tokens),
         )
 
     def compaction_model(self) -> ModelSpec | None:
@@ -103,29 +101,31 @@ class Assembly:
         compaction = self.spec.compaction
         if compaction is None:
             return None
-        own = compaction.model or self.spec.defaults.models.model
+        own = compaction.model or self.spec.defaults.model
         if own is not None:
-            return own.model_copy(
-                update={"temperature": _first(own.temperature, self.spec.defaults.models.temperature)}
-            )
+            return own.with_values(temperature=_first(own.temperature, self.spec.defaults.temperature))
         specs = [self.model_of(agent) for agent in self.agents()]
         same = specs[0] if specs and all(spec == specs[0] for spec in specs) else None
-        return None if same is None else same.model_copy(update={"max_tokens": None})  # that is for answers
+        return None if same is None else same.with_values(max_tokens=None)  # that is for answers
 
     def router_settings(self, spec: RouterSpec) -> AnyRouter:
         """The router's settings with the workflow's default filled in; checked to be there."""
         settings = spec.settings or self.spec.defaults.router
         if settings is None:
             raise LookupError(spec.name)
-        if isinstance(settings, LlmRouter) and settings.model is None:
-            return settings.model_copy(update={"model": self.spec.defaults.models.model})
+        if settings.kind == "llm" and settings.model is None:
+            return settings.model_copy(update={"model": self.spec.defaults.model})
         return settings
 
     def _all_models(self) -> list[ModelSpec]:
         found = [spec for agent in self.agents() if (spec := self.model_of(agent)) is not None]
         routers = [node.spec for node in self.graph.of_kind("router") if isinstance(node.spec, RouterSpec)]
         for settings in (spec.settings or self.spec.defaults.router for spec in routers):
-            model = (settings.model or self.spec.defaults.models.model) if isinstance(settings, LlmRouter) else None
+            model = (
+                (settings.model or self.spec.defaults.model)
+                if settings is not None and settings.kind == "llm"
+                else None
+            )
             found += [model] if model is not None else []
         for agent in self.agents():
             config = None if agent.memory is None else agent.memory.config

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import agboss.agents as agents
 import agboss.routers as routers  # kinds of routers and of memory are loaded when they are used
 import agboss_memory.strategies as strategies
-from agboss.agents import AgentPlan, BoundTool, bind_tool
+from agboss.agents import AgentPlan, BoundTool
 from agboss.agents.plan import fill
 from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.fingerprint import fingerprint
@@ -18,8 +18,8 @@ from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec, StrategyUse
 from agboss.components.boundary import FinishSpec, StartSpec
 from agboss.components.injection import buildable
+from agboss.components.model_spec import ModelSpec
 from agboss.components.router import RouterSpec
-from agboss.components.settings import Limits, LlmRouter, ModelSpec
 from agboss.container import CURRENT, Container
 from agboss.errors import RouterError
 from agboss.models import Caller, CallSettings, ModelCatalog, ModelHandle, ModelRequest, ModelSource, cost_of
@@ -131,9 +131,9 @@ class Builder:
             actions={action.name: self._action(action) for action in assembly.actions()},
             strategies=strategies,
             compaction=self._compaction(),
-            limits=None if spec.limits == Limits.plain() else spec.limits,
+            limits=spec.limits,
             history_reach=reach,
-            history_limit=spec.defaults.history.limit,
+            history_limit=spec.defaults.history_limit,
             window=self._window([reach, *(agent.reach for agent in plans.values())]),
             container=self._container,
             cost_of=cost_of,
@@ -158,7 +158,7 @@ class Builder:
         if model is None:
             raise LookupError(spec.name)  # the assembly has checked this
         handle = self._handle(Caller(kind="agent", name=spec.name, target=spec.target), model)
-        limit = spec.history_limit if spec.history_limit is not None else self._assembly.spec.defaults.history.limit
+        limit = spec.history_limit if spec.history_limit is not None else self._assembly.spec.defaults.history_limit
         summaries = self._summaries(spec.history_summaries)
         config = None if spec.memory is None else spec.memory.config
         writer: ModelHandle | None = None
@@ -197,7 +197,7 @@ class Builder:
             return None
         own = ModelSpec(named) if (named := getattr(config, "summary_model", None)) else model
         caller = Caller(kind="compaction", name=spec.name, target=spec.target)
-        return self._handle(caller, own.model_copy(update={"max_tokens": None}))  # that is for answers
+        return self._handle(caller, own.with_values(max_tokens=None))  # that is for answers
 
     def _window_memory(
         self, spec: AgentSpec, config: AnyMemoryConfig, writer: ModelHandle | None
@@ -242,10 +242,10 @@ class Builder:
             if tool.injectable is not None:
                 injectable = buildable(tool.target, tool.injectable)
                 make = self._maker(tool.target, injectable, tool.name)
-                bound[tool.name] = bind_tool(use, lambda make=make: make().run)
+                bound[tool.name] = agents.bind_tool(use, lambda make=make: make().run)
             else:
                 fill = self._filler(tool.dependencies, tool.name)
-                bound[tool.name] = bind_tool(use, lambda target=tool.target, fill=fill: fill(target))
+                bound[tool.name] = agents.bind_tool(use, lambda target=tool.target, fill=fill: fill(target))
         return bound
 
     def _filler(self, dependencies: Any, label: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -300,7 +300,7 @@ class Builder:
                 self._notes.append(f"offline: router {spec.name!r} compares words instead of kind {settings.kind!r}")
                 calls_model = False
         else:
-            ask = self._ask(caller, settings.model) if isinstance(settings, LlmRouter) and settings.model else None
+            ask = self._ask(caller, settings.model) if settings.kind == "llm" and settings.model else None
             name_of = self._assembly.graph.names.__getitem__
             router = routers.build_router(settings, ask=ask, name=spec.name, name_of=_named(name_of), finish=finish)
             close = getattr(router, "aclose", None)
@@ -355,7 +355,7 @@ class Builder:
         if (name, target) in self._memory_models:
             return self._memory_models[name, target]
         assembly = self._assembly
-        spec = assembly.compaction_model() or assembly.spec.defaults.models.model
+        spec = assembly.compaction_model() or assembly.spec.defaults.model
         for agent in assembly.agents():
             if spec is None and agent.strategy is not None and agent.strategy.name == name:
                 spec = assembly.model_of(agent)
@@ -372,7 +372,7 @@ class Builder:
 
     def _summaries(self, own: int | None) -> int:
         compaction = self._assembly.spec.compaction
-        default = self._assembly.spec.defaults.history.summaries
+        default = self._assembly.spec.defaults.history_summaries
         if own is not None:
             return own
         if default is not None:
@@ -380,7 +380,7 @@ class Builder:
         return 0 if compaction is None else compaction.keep
 
     def _history_reach(self) -> Reach:
-        limit, every = self._assembly.spec.defaults.history.limit, self._every
+        limit, every = self._assembly.spec.defaults.history_limit, self._every
         return Reach(terns=limit + 2 * every if limit else 0, summaries=self._summaries(None))
 
     def _window(self, reaches: list[Reach]) -> WindowSpec:

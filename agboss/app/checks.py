@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from agboss.agents.plan import placeholders
 from agboss.components.action import ActionSpec
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import FinishSpec, StartSpec
 from agboss.components.metadata import ComponentSpec
+from agboss.components.model_spec import IN_PROCESS, ModelSpec, model_id_problem
 from agboss.components.naming import describe
 from agboss.components.router import RouterSpec
-from agboss.components.settings import IN_PROCESS, JevRouter, LlmRouter, ModelSpec, RulesRouter, model_id_problem
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AgbossError, DeclarationError
 from agboss.flow import Graph, Node
 from agboss.models import has_price
 from agboss_memory.nearest import close_names
 from agboss_memory.tool_results import FETCH_TOOL_RESULT
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 ModelOf = Callable[[AgentSpec], ModelSpec | None]
 
@@ -38,7 +39,7 @@ def check_agents(
         found += _check_prompt(agent, spec.prompt_variables)
         found += _check_summaries(spec, f"agent {agent.name!r}: history_summaries", agent.history_summaries)
     found += _check_strategies(agents)
-    found += _check_summaries(spec, "defaults.history.summaries", spec.defaults.history.summaries)
+    found += _check_summaries(spec, "defaults.history.summaries", spec.defaults.history_summaries)
     return found
 
 
@@ -162,15 +163,15 @@ def check_routers(
             found.append(DeclarationError("router.missing", f"router {router.name!r} has no settings", hint))
             continue
         named: list[Any] = [settings.fallback]
-        if isinstance(settings, RulesRouter):
+        if settings.kind == "rules":
             named += [settings.otherwise, *(rule.to for rule in settings.rules)]
         found += _check_named(node, named, name_of)
-        if isinstance(settings, LlmRouter) and settings.min_confidence is not None:
+        if settings.kind == "llm" and settings.min_confidence is not None:
             text = f"router {router.name!r} of kind 'llm' has min_confidence, but a chat model gives no confidence"
             found.append(DeclarationError("router.no-confidence", text, "remove min_confidence, or use kind 'jev'"))
-        if isinstance(settings, LlmRouter):
-            found += _check_model(f"router {router.name!r}", settings.model or spec.defaults.models.model, prefixes)
-        if isinstance(settings, JevRouter) and len(node.routes) > 255:
+        if settings.kind == "llm":
+            found += _check_model(f"router {router.name!r}", settings.model or spec.defaults.model, prefixes)
+        if settings.kind == "jev" and len(node.routes) > 255:
             text = f"router {router.name!r} has {len(node.routes)} routes; a decision model takes at most 255"
             found.append(DeclarationError("router.too-many-routes", text, "split it into two routers"))
     return found
@@ -219,7 +220,7 @@ def _wants(spec: ComponentSpec) -> type[BaseModel] | None:
 
 def check_limits(spec: WorkflowSpec, models: Iterable[ModelSpec]) -> list[AgbossError]:
     """A limit in US dollars holds only when every model has a price."""
-    if spec.limits.per_run.usd is None and spec.limits.per_day.usd is None:
+    if spec.limits is None or (spec.limits.per_run.usd is None and spec.limits.per_day.usd is None):
         return []
     return [
         DeclarationError(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ValidationError
-
+import agboss.components as parts  # settings are loaded where somebody sets them
 from agboss.components.agent import AgentSpec
 from agboss.components.boundary import AnswerFinish, TaskStart
+from agboss.components.inherited import inherited
 from agboss.components.metadata import component_of, settings_error
 from agboss.components.naming import describe, normal_name
-from agboss.components.settings import Defaults, Limits, WorkflowSettings
 from agboss.components.workflow import WorkflowSpec
 from agboss.errors import AssemblyError, DeclarationError
 from agboss.flow import chain
@@ -32,8 +31,6 @@ def declared(target: Any) -> WorkflowSpec:
             target=spec.target,
             version="0.0.0",
             flow=(chain(TaskStart, target, AnswerFinish),),
-            defaults=Defaults.plain(),
-            limits=Limits.plain(),
             prompt_variables={},
         )
     if not isinstance(spec, WorkflowSpec):
@@ -51,11 +48,13 @@ def _with_settings(spec: WorkflowSpec) -> WorkflowSpec:
     method = getattr(spec.target, "settings", None)
     if method is None:
         return spec
+    from pydantic import ValidationError
+
     try:
         settings = spec.target().settings()
     except ValidationError as error:
         raise AssemblyError.of(spec.name, [settings_error(f"{describe(spec.target)}.settings()", error)]) from error
-    if not isinstance(settings, WorkflowSettings):
+    if not isinstance(settings, parts.WorkflowSettings):
         problem = DeclarationError(
             "assembly.bad-settings",
             f"{describe(spec.target)}.settings() gave {type(settings).__name__}",
@@ -64,7 +63,9 @@ def _with_settings(spec: WorkflowSpec) -> WorkflowSpec:
         raise AssemblyError.of(spec.name, [problem])
     changes: dict[str, Any] = {
         name: value
-        for name in ("defaults", "compaction", "limits", "prompt_variables")
+        for name in ("compaction", "limits", "prompt_variables")
         if (value := getattr(settings, name)) is not None
     }
+    if settings.defaults is not None:
+        changes["defaults"] = inherited(settings.defaults)
     return replace(spec, **changes)

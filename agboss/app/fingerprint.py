@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, cast
 
-from pydantic import BaseModel
-
+from agboss.components.border import is_model, is_model_class
+from agboss.components.model_spec import ModelSpec
 from agboss.components.naming import describe
 from agboss.components.workflow import WorkflowSpec
 from agboss.flow import Graph
@@ -33,8 +33,10 @@ def _stable(value: Any) -> Any:
     """The value as JSON-ready data that is the same in every process. No schema is built for it."""
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, BaseModel):
+    if is_model(value):
         return {name: _stable(item) for name, item in vars(value).items()}
+    if isinstance(value, ModelSpec):
+        return {name: _stable(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, Record):
         return {name: _stable(getattr(value, name)) for name in fields(value)}
     if isinstance(value, Mapping):
@@ -45,6 +47,6 @@ def _stable(value: Any) -> Any:
         return sorted(map(str, cast("Iterable[object]", value)))
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, type) and issubclass(value, BaseModel):
+    if is_model_class(value):
         return value.model_json_schema()
     return describe(cast("object", value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import agboss.events as events
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.models.chat import ChatModel, ModelReply, ModelRequest
 from agboss.models.meter import Meter
 from agboss_memory.records import Record, replace

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
-
+from agboss.components.border import is_model
 from agboss.components.boundary import StartSpec
 from agboss.components.metadata import MOST, component_of, is_count, is_seconds
 from agboss.components.naming import describe
@@ -173,6 +171,8 @@ def _value(spec: StartSpec, value: Any) -> Any:
             f"start {spec.name!r} takes a {model.__name__} and got {type(value).__name__}",
             f"pass {model.__name__}(...) or a dict of its fields",
         )
+    from pydantic import ValidationError
+
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -183,8 +183,10 @@ def _value(spec: StartSpec, value: Any) -> Any:
 
 
 def _task(spec: StartSpec, value: Any) -> str:
-    if not isinstance(value, BaseModel):
+    if not is_model(value):
         return value
+    from pydantic_core import PydanticSerializationError
+
     try:
         return value.model_dump_json()
     except PydanticSerializationError as error:
@@ -198,6 +200,8 @@ def _metadata_json(metadata: Any) -> str:
         raise InvalidInputError(
             "run.bad-metadata", f"metadata={quoted(metadata)} is a {type(metadata).__name__}", "pass a dict, or None"
         )
+    from pydantic_core import PydanticSerializationError, to_json
+
     try:
         text = to_json(dict(cast("Mapping[Any, Any]", metadata)), inf_nan_mode="constants").decode()
         json.loads(text, parse_constant=_refuse_constant)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from pydantic import ValidationError
-
+from agboss.agents.tools import ArgumentsError
 from agboss.app.recovery import request_of
 from agboss.app.request import check_id, check_timeout
 from agboss.errors import InvalidInputError, PauseError, ThreadBusyError
@@ -183,11 +182,11 @@ def _checked(runtime: Runtime, pause: Pause, decision: Decision) -> Decision:
     problems = ""
     marked: list[tuple[str, str]] = []
     try:
-        tool.arguments.validate_json(json.dumps(decision.arguments), strict=False)
-    except ValidationError as error:
-        found = error.errors(include_url=False)[:5]
-        marked = [(_pointer(item["loc"]), item["msg"]) for item in found]
-        places = [(".".join(map(str, item["loc"])), item["msg"]) for item in found]
+        tool.read(json.dumps(decision.arguments))
+    except ArgumentsError as error:
+        found = error.places[:5]
+        marked = [(_pointer(where), text) for where, text in found]
+        places = [(".".join(map(str, where)), text) for where, text in found]
         problems = "; ".join(f"{place}: {text}".removeprefix(": ") for place, text in places)
     except (TypeError, ValueError) as error:  # no JSON
         problems = str(error)

@@ -7,8 +7,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_jsonable_python
-
 import agboss.app as parts  # what goes on with paused turns, and copies of threads, are loaded when they are used
 import agboss_memory.stores as stores
 from agboss.app.request import check_count, check_id
@@ -76,6 +74,8 @@ class ThreadExport(Record, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The export for people and reports, as JSON-ready values. It cannot be imported; ``lines`` can."""
+        from pydantic_core import to_jsonable_python
+
         shown = {"thread": self.thread, "messages": self.messages, "summaries": self.summaries}
         return to_jsonable_python(shown, fallback=str)
 

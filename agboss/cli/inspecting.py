@@ -10,8 +10,9 @@ from agboss.app.assembly import OFFLINE_MODEL, Assembly
 from agboss.app.declared import declared
 from agboss.cli.options import Session, command
 from agboss.components.agent import AgentSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.components.router import RouterSpec
-from agboss.components.settings import JevRouter, LlmRouter, ModelSpec
+from agboss.components.settings import JevRouter, LlmRouter
 from agboss.errors import ModelKeyError
 from agboss.models import key_problem
 from agboss.routers.jev_server import decision_key

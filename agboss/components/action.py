@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from agboss.components.injection import read_injectable
 from agboss.components.keys import InjectableSpec
@@ -14,6 +12,9 @@ from agboss.components.naming import component_name, describe
 from agboss.components.tool import ToolContext
 from agboss.errors import DeclarationError
 from agboss_memory.messages import Tern
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 C = TypeVar("C", bound=type[Any])
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-
 import agboss_memory as memory  # memoryConfig is loaded when one is named
 from agboss.components.injection import injectable_spec
 from agboss.components.keys import InjectableSpec
@@ -21,8 +19,8 @@ from agboss.components.metadata import (
     listed,
     settings_error,
 )
+from agboss.components.model_spec import ModelSpec, Thinking
 from agboss.components.naming import component_name, describe
-from agboss.components.settings import ModelSpec, SpecLike, Thinking
 from agboss.components.tool import ToolRef, ToolSpec, tool_spec
 from agboss.errors import DeclarationError, InvalidInputError
 from agboss_memory.contract import BaseMemoryStrategy
@@ -31,6 +29,8 @@ from agboss_memory.tool_results import FETCH_TOOL_RESULT, fetch_tool_result
 from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from agboss_memory.config import AnyMemoryConfig
 
 C = TypeVar("C", bound=type[Any])
@@ -107,7 +107,6 @@ class AgentSpec(ComponentSpec, kw_only=True):
 
 
 _COUNT = "use a whole number, 0 or more"
-_MODEL: TypeAdapter[ModelSpec | None] = TypeAdapter(SpecLike | None, config={"defer_build": True})
 
 
 @overload
@@ -254,9 +253,11 @@ def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec
     if model is None or isinstance(model, ModelSpec):
         return model
     if isinstance(model, str):
-        return ModelSpec.model_construct(model=model)  # ids are checked at assembly; no schema is built for one
+        return ModelSpec(model)  # ids are checked at assembly
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        return _MODEL.validate_python(model)
+        return TypeAdapter(ModelSpec).validate_python(model)
     except ValidationError as error:
         raise settings_error(label, error) from error
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from pydantic import BaseModel
-
+from agboss.components.border import is_model_class
 from agboss.components.metadata import ComponentSpec, attach_component, docstring
 from agboss.components.naming import check_name, describe
 from agboss.errors import DeclarationError
 from agboss_memory.wording import quoted
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -95,7 +97,7 @@ def _model(kind: str, cls: type[Any], given: type[BaseModel] | None, base: type[
     model: Any = argument if given is None and argument is not str else given
     if model is None or isinstance(model, TypeVar):
         return None
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+    if not is_model_class(model):
         raise DeclarationError(
             "declaration.bad-model",
             f"@{kind} {describe(cls)}: {quoted(cast('object', model))} is no pydantic model",

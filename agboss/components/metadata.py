@@ -8,16 +8,18 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ValidationError
-
+from agboss.components.border import is_model_class
 from agboss.components.keys import InjectableSpec
 from agboss.components.naming import describe
 from agboss.errors import DeclarationError
 from agboss_memory.nearest import close_names
 from agboss_memory.records import Record, replace
 from agboss_memory.wording import quoted
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 ATTRIBUTE = "__agboss__"
 Kind: TypeAlias = Literal["workflow", "agent", "router", "action", "tool", "start", "finish", "model_provider"]
@@ -58,7 +60,7 @@ def attach_component(target: Any, spec: ComponentSpec) -> None:
         raise DeclarationError("declaration.invalid", text, "use text")
     for field in ("input", "output"):
         model: object = getattr(spec, field, None)
-        if model is not None and not (isinstance(model, type) and issubclass(model, BaseModel)):
+        if model is not None and not is_model_class(model):
             text = f"{label}: {field}={quoted(getattr(spec, field))} is no pydantic model"
             raise DeclarationError("declaration.bad-model", text, "use a class that derives from pydantic.BaseModel")
     present = metadata_of(target)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from agboss.components.metadata import ComponentSpec, attach_component, docstring
+from agboss.components.model_spec import PROVIDERS
 from agboss.components.naming import check_name, describe
-from agboss.components.settings import PROVIDERS
 from agboss.errors import DeclarationError
 
 C = TypeVar("C", bound=type[Any])

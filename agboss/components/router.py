@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from pydantic import TypeAdapter, ValidationError
-
+import agboss.components as parts  # settings are loaded where somebody sets them
 from agboss.components.metadata import ComponentSpec, attach_component, docstring, is_count, settings_error
 from agboss.components.naming import component_name, describe
-from agboss.components.settings import FunctionRouter, JevRouter, LlmRouter, RouterSettings, RulesRouter
 from agboss.errors import DeclarationError
 from agboss_memory.wording import quoted
 
+if TYPE_CHECKING:
+    from agboss.components.settings import FunctionRouter, JevRouter, LlmRouter, RulesRouter
+
 C = TypeVar("C", bound=type[Any])
-AnyRouter: TypeAlias = RulesRouter | FunctionRouter | LlmRouter | JevRouter
+AnyRouter: TypeAlias = "RulesRouter | FunctionRouter | LlmRouter | JevRouter"
 RouterLike: TypeAlias = "AnyRouter | Mapping[str, Any]"
-_SETTINGS: TypeAdapter[AnyRouter | None] = TypeAdapter(RouterSettings | None, config={"defer_build": True})
 
 
 class RouterSpec(ComponentSpec, kw_only=True):
@@ -60,20 +60,25 @@ def router(
         if not is_count(max_visits, least=1):
             text = f"{label}: max_visits={quoted(max_visits)}"
             raise DeclarationError("declaration.invalid", text, "use a whole number, 1 or more")
-        try:
-            settings = _SETTINGS.validate_python(router)
-        except ValidationError as error:
-            raise settings_error(label, error) from error
         attach_component(
             cls,
             RouterSpec(
                 kind="router",
                 name=component_name("router", cls, name),
                 description=docstring(cls) if description is None else description,
-                settings=settings,
+                settings=None if router is None else _settings(label, router),
                 max_visits=max_visits,
             ),
         )
         return cls
 
     return decorate if target is None else decorate(target)
+
+
+def _settings(label: str, given: RouterLike) -> AnyRouter:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter[AnyRouter](parts.RouterSettings).validate_python(given)
+    except ValidationError as error:
+        raise settings_error(label, error) from error

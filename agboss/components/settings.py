@@ -1,25 +1,15 @@
 """Settings models: what a decorator's arguments are made of. All frozen; unknown keys are refused with the nearest name."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from agboss.components.inherited import HISTORY_LIMIT
+from agboss.components.model_spec import FILE_KINDS, ModelSpec, Thinking
 from agboss_memory.nearest import close_names
-
-Thinking: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
-FILE_KINDS = ("image", "document", "audio", "video")
-IN_PROCESS = ("embedded", "local")
-"""Providers whose models run in this process; they take no files."""
-
-PROVIDERS = ("openai", "anthropic", "google", "openrouter", "ollama", "openai-compatible", "embedded", "local")
-
-BLOCK_VARIABLE = "AGBOSS_BLOCK_MODELS"
-"""While this environment variable is ``1``, no model and no decision server is reached over the network."""
-
-_NOT_GIVEN: Any = object()
 
 
 class Settings(BaseModel):
@@ -41,7 +31,8 @@ class Settings(BaseModel):
                     near = close_names(str(key), cls.model_fields)
                     known = ", ".join(cls.model_fields)
                     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {known}"
-                    raise ValueError(f"{cls.__name__} has no key {key!r}; {hint}")
+                    title = cls.model_config.get("title") or cls.__name__
+                    raise ValueError(f"{title} has no key {key!r}; {hint}")
         return cast("object", data)
 
 
@@ -53,21 +44,10 @@ class Price(Settings):
     cache_read: Decimal | None = Field(default=None, ge=0)
 
 
-class ModelSpec(Settings):
-    """Which model, and how it is called.
+class ModelFields(Settings):
+    """What a ``ModelSpec`` may hold: checked here, so that a bare id needs no pydantic."""
 
-    Args:
-        model: ``provider:model``, or ``vendor/model`` for OpenRouter.
-        thinking: Reasoning effort; None = the provider's default.
-        temperature: Sampling temperature; None = ``defaults.models``, then the provider's default.
-        max_tokens: Longest answer in tokens; None = the provider's default.
-        context_window: Window in tokens; None = the model library's profile, else unknown.
-        accepts: Files that the model takes: kinds (``image``, ``document``, ``audio``, ``video``) or media types such
-            as ``image/tiff``; empty = the profile that the model library has of OpenAI, Anthropic and Google models,
-            none for others.
-        price: ``Price``, ``"free"``, or None = the provider's own figure, then the price table.
-        base_url: Address of an OpenAI-compatible server (``openai-compatible:`` and ``ollama:`` only).
-    """
+    model_config = ConfigDict(title="ModelSpec")
 
     model: str
     thinking: Thinking | None = None
@@ -86,44 +66,6 @@ class ModelSpec(Settings):
                 raise ValueError(f"{kind!r} is no kind of file; use {', '.join(FILE_KINDS)} or a media type")
         return accepts
 
-    def __init__(self, model: str = _NOT_GIVEN, **settings: Any) -> None:
-        # pydantic validates dicts through here too: one without the id must become an error that names the field
-        super().__init__(**(settings if model is _NOT_GIVEN else {"model": model, **settings}))
-
-    @property
-    def provider(self) -> str:
-        """The provider's name: the part before the first colon, or ``openrouter`` for ``vendor/model``."""
-        head, colon, _ = self.model.partition(":")
-        return head if colon and "/" not in head else "openrouter"
-
-    @property
-    def name(self) -> str:
-        """The model's name as its provider knows it."""
-        head, colon, tail = self.model.partition(":")
-        return tail if colon and "/" not in head else self.model
-
-
-def model_id_problem(spec: ModelSpec, extra_providers: Collection[str] = ()) -> str:
-    """What is wrong with a model's id or address, or an empty string. Asked at assembly."""
-    head, colon, tail = spec.model.partition(":")
-    right = "write 'provider:model' (for example 'openai:gpt-5-mini') or 'vendor/model' for OpenRouter"
-    known = (*PROVIDERS, *extra_providers)
-    if "/" in head:
-        problem = "" if re.fullmatch(r"~?[^\s/]+/\S+", spec.model) else "is malformed"
-    elif not colon:
-        problem = "names no provider"
-    elif head not in known:
-        near = close_names(head, known)
-        right = f"did you mean {near[0]!r}?" if near else "known providers: " + ", ".join(known)
-        problem = f"names the unknown provider {head!r}"
-    elif not tail.strip() or tail != tail.strip():
-        problem = "names no model"
-    elif head == "openai-compatible" and spec.base_url is None:
-        problem, right = "has no address", "give ModelSpec(..., base_url=...), the address of its server"
-    else:
-        problem = ""
-    return f"model id {spec.model!r} {problem}; {right}" if problem else ""
-
 
 def _as_spec(value: Any) -> Any:
     return ModelSpec(value) if isinstance(value, str) else value
@@ -141,7 +83,7 @@ class History(Settings):
         summaries: Latest summaries shown; None = the workflow's ``compaction.keep``.
     """
 
-    limit: int = Field(default=10, ge=0)
+    limit: int = Field(default=HISTORY_LIMIT, ge=0)
     summaries: int | None = Field(default=None, ge=0)
 
 
@@ -228,6 +170,11 @@ class Limits(Settings):
 
     per_run: RunLimits = Field(default_factory=lambda: RunLimits.plain())
     per_day: RunLimits = Field(default_factory=lambda: RunLimits.plain())
+
+    @property
+    def bounds_days(self) -> bool:
+        """Whether anything bounds a day."""
+        return self.per_day != RunLimits.plain()
 
     if TYPE_CHECKING:  # what is accepted is wider than what is kept
 

@@ -7,10 +7,9 @@ import re
 import typing
 from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, overload
 
-from pydantic import BaseModel
-
+from agboss.components.border import is_model_class
 from agboss.components.injection import read_injectable
 from agboss.components.keys import Dependency, InjectableSpec, InjectionToken
 from agboss.components.metadata import (
@@ -27,6 +26,9 @@ from agboss.errors import DeclarationError, InvalidInputError
 from agboss_memory.messages import MOST_USD
 from agboss_memory.records import Record
 from agboss_memory.wording import quoted, text_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 _TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"
@@ -255,7 +257,7 @@ def _class_tool(cls: type[Any], local_names: Mapping[str, Any]) -> dict[str, Any
         )
     hints = hints_of(run, local_names)
     parameters = list(inspect.signature(run).parameters)[1:]
-    models = [name for name in parameters if _is_model(hints.get(name))]
+    models = [name for name in parameters if is_model_class(hints.get(name))]
     contexts = [name for name in parameters if hints.get(name) is ToolContext]
     if len(models) > 1 or len(parameters) != len(models) + len(contexts):
         raise DeclarationError(
@@ -269,7 +271,3 @@ def _class_tool(cls: type[Any], local_names: Mapping[str, Any]) -> dict[str, Any
         "context": contexts[0] if contexts else None,
         "injectable": read_injectable(cls, local_names),
     }
-
-
-def _is_model(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, BaseModel)

@@ -6,20 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
-
+import agboss.components as parts  # settings are loaded where somebody sets them
+from agboss.components.inherited import Inherited, inherited
 from agboss.components.injection import Provider, ProviderLike, provide_class
 from agboss.components.metadata import ComponentSpec, attach_component, docstring, listed, settings_error
 from agboss.components.naming import check_name, describe
-from agboss.components.settings import Compaction, Defaults, Limits, WorkflowSettings
 from agboss.errors import DeclarationError
 from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
+    from agboss.components.settings import Compaction, Defaults, Limits, WorkflowSettings
     from agboss.flow.edges import Edge
 
 C = TypeVar("C", bound=type[Any])
-M = TypeVar("M", bound=BaseModel)
 
 
 class WorkflowDefinition:
@@ -27,18 +26,18 @@ class WorkflowDefinition:
 
     def settings(self) -> WorkflowSettings:
         """Settings computed in code; what is set here overrides the decorator."""
-        return WorkflowSettings()
+        return parts.WorkflowSettings()
 
 
 class WorkflowSpec(ComponentSpec, kw_only=True):
-    """A workflow as declared. ``flow`` holds edges made by ``chain`` and ``from_``."""
+    """A workflow as declared. ``flow`` holds edges made by ``chain`` and ``from_``; ``limits`` None = no bound."""
 
     target: type[Any]
     version: str
     flow: tuple[Any, ...]
-    defaults: Defaults
+    defaults: Inherited = Inherited()
     compaction: Compaction | None = None
-    limits: Limits
+    limits: Limits | None = None
     providers: tuple[Provider, ...] = ()
     prompt_variables: Mapping[str, str]
 
@@ -87,9 +86,9 @@ def workflow(
                 target=cls,
                 version=version,
                 flow=_edges(flow),
-                defaults=as_settings(label, Defaults, defaults) or Defaults.plain(),
-                compaction=as_settings(label, Compaction, compaction),
-                limits=as_settings(label, Limits, limits) or Limits.plain(),
+                defaults=Inherited() if defaults is None else inherited(_settings(label, "Defaults", defaults)),
+                compaction=None if compaction is None else _settings(label, "Compaction", compaction),
+                limits=None if limits is None else _settings(label, "Limits", limits),
                 providers=as_providers(label, providers),
                 prompt_variables=dict(prompt_variables or {}),
             ),
@@ -106,9 +105,12 @@ def _edges(flow: Any) -> tuple[Any, ...]:
     return (flow,)
 
 
-def as_settings(label: str, model: type[M], value: M | Mapping[str, Any] | None) -> M | None:
+def _settings(label: str, kind: str, value: Any) -> Any:
     """A settings model from itself or a dict. Raises DeclarationError."""
-    if value is None or isinstance(value, model):
+    from pydantic import ValidationError
+
+    model: type[parts.Settings] = getattr(parts, kind)
+    if isinstance(value, model):
         return value
     try:
         return model.model_validate(value)

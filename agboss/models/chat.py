@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Protocol
 
-from agboss.components.settings import Thinking
+from agboss.components.model_spec import Thinking
 from agboss_memory.messages import Message, ThinkingPart, ToolCall, UsagePurpose
 from agboss_memory.notices import part_line
 from agboss_memory.records import Record

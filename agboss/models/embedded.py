@@ -13,7 +13,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import ModelReply, ModelRequest
 from agboss.models.embedded_chat import ChatStream, chat_request

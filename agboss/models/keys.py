@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.errors import ModelKeyError
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {

@@ -17,7 +17,8 @@ from agboss_memory.stores.contract import BookedUsage, DaySpend
 from agboss_memory.wording import quoted
 
 if TYPE_CHECKING:
-    from agboss.components.settings import Limits, ModelSpec, RunLimits
+    from agboss.components.model_spec import ModelSpec
+    from agboss.components.settings import Limits, RunLimits
     from agboss_memory.messages import UsageSource
 
 logger = logging.getLogger(__name__)

@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from agboss.components.settings import ModelSpec, Price
+from agboss.components.model_spec import ModelSpec
 from agboss.models.chat import ModelUsage
 from agboss_memory.messages import UsageSource
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
     from genai_prices.types import ModelInfo, Provider
+
+    from agboss.components.settings import Price
 
 FREE_PROVIDERS = frozenset({"local", "embedded", "ollama"})
 """Providers whose models run on one's own machine."""

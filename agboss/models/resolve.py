@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import agboss.models as models  # models that run in process are loaded when they are used
-from agboss.components.settings import BLOCK_VARIABLE, IN_PROCESS, PROVIDERS, ModelSpec
+from agboss.components.model_spec import BLOCK_VARIABLE, IN_PROCESS, PROVIDERS, ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models.chat import ChatModel
 from agboss.models.keys import key_of, key_problem

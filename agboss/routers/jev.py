@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from agboss.components.settings import BLOCK_VARIABLE, JevRouter
+from agboss.components.model_spec import BLOCK_VARIABLE
+from agboss.components.settings import JevRouter
 from agboss.errors import MissingExtraError, RouterError
 from agboss.routers.breaker import CircuitBreaker
 from agboss.routers.contract import RouteOption, RouteRequest, RouteResult

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 
-from agboss.agents import AgentPlan, BoundTool, fetch_tool
+import agboss.agents as agents  # what reads stored results is loaded where a view holds a stub
+from agboss.agents import AgentPlan, BoundTool
 from agboss.components.agent import PromptContext
 from agboss.errors import AgbossError, StrategyError
 from agboss.tern.returned import checked_again, viewed
@@ -162,7 +163,7 @@ def _tools(request: ContextRequest, view: MemoryView) -> Mapping[str, BoundTool]
     """``fetch_tool_result`` when the view shows a stub, or the agent names it."""
     if request.log is None or not (request.agent.spec.fetches or holds_stub(view.messages or ())):
         return NO_TOOLS
-    return {FETCH_TOOL_RESULT: fetch_tool(request.log)}
+    return {FETCH_TOOL_RESULT: agents.fetch_tool(request.log)}
 
 
 async def _last_step(request: ContextRequest, asked: FitRequest) -> Prepared:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
+from agboss.components.border import is_model
 from agboss.components.boundary import FinishSpec
 from agboss.run import as_answer, as_model
 from agboss_memory.records import Record
@@ -32,6 +31,6 @@ async def finish(request: FinishRequest) -> Finished:
     value = request.value
     if request.finish.output is not None:
         value = as_model(request.finish.output, value, request.finish.name)
-    if not isinstance(value, BaseModel):
+    if not is_model(value):
         return Finished(answer=request.answer or as_answer(value), output=None, output_json=None)
     return Finished(answer=request.answer or as_answer(value), output=value, output_json=value.model_dump_json())

@@ -8,9 +8,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from agboss.components.agent import AgentSpec
 from agboss.components.metadata import component_of
+from agboss.components.model_spec import ModelSpec
 from agboss.components.naming import describe
 from agboss.components.router import RouterSpec
-from agboss.components.settings import ModelSpec
 from agboss.errors import AgbossError, DeclarationError
 from agboss.models import Caller, ChatModel, ModelReply, ModelRequest, ModelUsage
 from agboss.routers import Router, RouteRequest, RouteResult

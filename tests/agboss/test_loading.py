@@ -25,8 +25,10 @@ print([name for name in sys.argv[1:] if name in sys.modules])
 
 
 UNUSED = (
+    "agboss.agents.binding",
     "agboss.agents.memory_model",
     "agboss.app.resuming",
+    "agboss.components.settings",
     "agboss.routers.deciding",
     "agboss_memory.compaction.writing",
     "agboss_memory.config",
@@ -37,7 +39,10 @@ UNUSED = (
     "agboss_memory.tool_results.stubs",
     "anyio",
     "difflib",
+    "injector",
+    "pydantic",
     "pydantic_ai",
+    "pydantic_core",
     "requests",
     "sqlite3",
     "tiktoken",

@@ -119,9 +119,8 @@ async def test_b085_spending_of_a_failed_compaction_counts_before_the_next_call(
     models.compaction.then_return(reply(" ", input_tokens=90, output_tokens=5))
 
     bounded = desk(every=1)
-    from dataclasses import replace
-
     from agboss.components.metadata import attach_component, component_of
+    from agboss_memory.records import replace
 
     spec: Any = component_of(bounded)
 

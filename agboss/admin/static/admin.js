@@ -9,8 +9,11 @@ const UNSEEN = new RegExp( // showing.py has the same
 const LONGEST = 20000; // characters of an answer that are shown while it comes
 const shown = (text) => text.replace(UNSEEN, (found) => `⟦${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟧`);
 
+let leaving = false; // a form was sent: the page that it leads to has its own news, and its note is not taken from it
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
+  leaving = !event.defaultPrevented;
   if (!form.dataset.busy) return;
   const button = form.querySelector("button");
   for (const one of (form.closest("[data-once]") ?? form).querySelectorAll("button")) one.disabled = true;
@@ -103,12 +106,14 @@ function watch() {
 
 async function renew() {
   source?.close();
+  if (leaving) return;
   let answer = null;
   try {
     answer = await fetch(location.href);
   } catch {
     // tried again below
   }
+  if (leaving) return;
   if (!answer?.ok) return later(5);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page.querySelector("#live");

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.errors import MissingExtraError
 from agboss_memory.records import Record
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic_ai.models import Model
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 """Ollama's own default address."""

@@ -14,7 +14,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from agboss.components.settings import Thinking
+from agboss.components.model_spec import Thinking
 from agboss.models.chat import CallSettings, ModelReply, ModelRequest, ModelUsage, ToolSchema
 from agboss.models.provider.media import to_content
 from agboss.models.wire_text import clean

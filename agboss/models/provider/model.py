@@ -11,7 +11,7 @@ import stamina
 from pydantic_ai import messages as wire
 from pydantic_ai.models import Model
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.errors import ModelError
 from agboss.models.chat import ModelReply, ModelRequest
 from agboss.models.keys import key_of

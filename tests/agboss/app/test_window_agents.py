@@ -165,7 +165,7 @@ async def test_the_view_is_the_next_request(
     agboss_app: MakeApp, mock_llm: MockLlm, mock_compaction: MockCompaction
 ) -> None:
     Helper = helper(
-        {"kind": "auto_compact", "toolResultEviction": {"aboveTokens": 100}}, tools=[look_up], model=SPEC.model_copy()
+        {"kind": "auto_compact", "toolResultEviction": {"aboveTokens": 100}}, tools=[look_up], model=SPEC.with_values()
     )
     mock_llm(Helper).then_return(call_tool(look_up, topic="x"), "one", "two", "three")
     async with agboss_app(Helper) as app:

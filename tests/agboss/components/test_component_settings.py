@@ -1,9 +1,14 @@
 """Settings: dicts and models alike, frozen, usable as keys, and which of them wins."""
 
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agboss import (
     AgbossError,
@@ -34,7 +39,7 @@ from agboss.testing import MakeApp, MockLlm, reply
 
 MODEL = "openai:gpt-5-mini"
 
-FORMS: list[tuple[type[Settings], dict[str, Any], str]] = [
+FORMS: list[tuple[type[Settings] | type[ModelSpec], dict[str, Any], str]] = [
     (Price, {"input": 1, "output": 2}, "inputs"),
     (ModelSpec, {"model": MODEL, "accepts": ["image"], "price": {"input": 1, "output": 2}}, "modell"),
     (History, {"limit": 4, "summaries": 3}, "limits"),
@@ -52,24 +57,50 @@ FORMS: list[tuple[type[Settings], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("model", "form", "typo"), FORMS, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_dict_is_as_good_as_the_model(model: type[Settings], form: dict[str, Any], typo: str) -> None:
-    made: Any = model.model_validate(form)
+def test_a_dict_is_as_good_as_the_model(model: type[Any], form: dict[str, Any], typo: str) -> None:
+    read: Callable[[Any], Any] = TypeAdapter(model).validate_python
+    made = read(form)
     assert made == model(**form)
     assert hash(made) == hash(model(**form)), "equal settings are equal keys"
-    again: Any = model.model_validate(form)
+    again = read(form)
     assert len({made, again}) == 1
     with pytest.raises(ValidationError, match=f"{typo}.*did you mean"):
-        model.model_validate({**form, typo: 1})
+        read({**form, typo: 1})
     field = next(iter(form))
-    with pytest.raises(ValidationError, match="frozen"):
+    with pytest.raises((ValidationError, FrozenInstanceError)):
         setattr(made, field, form[field])
+
+
+def test_a_model_spec_is_a_value_that_can_be_copied_and_stored() -> None:
+    spec = ModelSpec(MODEL, temperature=0.5, accepts=["image"], price={"input": 1, "output": 2})
+    assert pickle.loads(pickle.dumps(spec)) == spec == copy.deepcopy(spec)
+    assert spec.with_values(max_tokens=9) == ModelSpec(
+        MODEL, temperature=0.5, accepts=["image"], price=Price(input=Decimal(1), output=Decimal(2)), max_tokens=9
+    )
+    with pytest.raises(FrozenInstanceError):
+        spec.model = "a/b"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_pydantic_model_takes_a_model_spec_as_a_field() -> None:
+    class Mine(BaseModel):
+        spec: ModelSpec
+
+    spec = ModelSpec(MODEL, price={"input": 1, "output": 2})
+    assert Mine(spec=spec).spec is spec
+    assert Mine.model_validate_json(Mine(spec=spec).model_dump_json()) == Mine(spec=spec)
+    assert Mine.model_validate({"spec": {"model": MODEL}}).spec == ModelSpec(MODEL)
+    shape = Mine.model_json_schema()["$defs"]["ModelFields"]
+    assert (shape["title"], shape["properties"].keys()) == ("ModelSpec", set(spec.__dataclass_fields__))
+    with pytest.raises(ValidationError, match=r"spec\.temperature") as caught:
+        Mine.model_validate({"spec": {"model": MODEL, "temperature": -1}})
+    assert caught.value.errors()[0]["loc"] == ("spec", "temperature")
 
 
 def test_a_model_spec_takes_its_id_by_position() -> None:
     assert ModelSpec("a/b").provider == "openrouter"
     assert ModelSpec("openai:x/y").name == "x/y"
     with pytest.raises(ValidationError, match="model"):
-        ModelSpec()
+        ModelSpec()  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.parametrize("model", ["gpt-5-mini", "opnai:gpt-5", "openai:", "openai-compatible:x", " /x"])

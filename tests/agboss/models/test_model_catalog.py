@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agboss.components.settings import BLOCK_VARIABLE, ModelSpec
+from agboss.components.model_spec import BLOCK_VARIABLE, ModelSpec
 from agboss.errors import ModelError, ModelKeyError
 from agboss.models import ExtractiveModel, ModelCatalog, key_problem
 
@@ -87,7 +87,7 @@ async def test_closing_leaves_overrides_alone() -> None:
             closed.append("mine")
 
     catalog = ModelCatalog({"x:y": Mine()})
-    catalog.model(ModelSpec.model_construct(model="x:y"))
+    catalog.model(ModelSpec("x:y"))
     await catalog.aclose()
     await catalog.aclose()
     assert closed == []

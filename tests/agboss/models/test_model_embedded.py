@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models import (
     CallSettings,

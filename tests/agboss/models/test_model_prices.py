@@ -9,7 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from agboss.components.settings import ModelSpec, Price
+from agboss.components.model_spec import ModelSpec
+from agboss.components.settings import Price
 from agboss.models import ModelCatalog, ModelUsage, cost_of, has_price
 
 USED = ModelUsage(input_tokens=1_000, output_tokens=100, cache_read_tokens=400)

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from fake_openai import FakeOpenAI, Reply
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.errors import MissingExtraError, ModelError
 from agboss.models import CallSettings, ModelCatalog, ModelRequest, ToolSchema
 from agboss.models.provider import RetryPolicy, open_provider_model

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agboss.components.settings import ModelSpec
+from agboss.components.model_spec import ModelSpec
 from agboss.errors import ModelError
 from agboss.models import CallSettings, ModelReply, ModelRequest, ModelUsage, RetryPolicy, ToolSchema
 from agboss.models.provider import open_provider_model
