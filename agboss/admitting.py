@@ -113,8 +113,9 @@ async def _admitted(runtime: Runtime, request: RunRequest, ticket: int) -> LiveT
             kept = await runtime.store.steps(admitted.key, admitted.number)
             pauses = open_pauses(kept, admitted.thread, admitted.number)
         return stored_result(plan, admitted.thread, admitted.tern, pauses)
-    steps, decided = (), 0
+    steps, refused, decided = (), (), 0
     if admitted.resumed:
+        refused = runtime.unbooked.take_refused(admitted)
         steps = await runtime.store.steps(admitted.key, admitted.number)
         decided = sum(step.kind == DECISION for step in steps)
     warnings = Warnings(admitted.thread, admitted.number, request.emit)
@@ -140,7 +141,7 @@ async def _admitted(runtime: Runtime, request: RunRequest, ticket: int) -> LiveT
         started_at=now if resume is None else resume.tern.started_at,
         window=result.window,
         meter=meter,
-        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter, steps),
+        journal=Journal(runtime.store, admitted.key, admitted.number, admitted.fence, meter, steps, refused),
         warnings=warnings,
     )
     live.metadata = request.metadata

@@ -107,10 +107,8 @@ async def _to_answer(
                 f"turn {live.number} of thread {live.thread!r} was taken over {live.stalled} times and got no further",
                 "find out what ends its processes",
             )
-        if request.attachments:  # until the log named them, the deletion of another thread could remove them
-            await write_files(live.store, request.attachments)
-        if runtime.plan.limits is not None:
-            await _bound_by_day(runtime, live)
+        if live.resumes or request.attachments or runtime.plan.limits is not None:
+            await _prepare(runtime, request, live)
         if runtime.plan.container.opens_in_terns:
             finished = await _in_scope(runtime, live, scope)
         else:
@@ -140,7 +138,14 @@ def _cancelled_inside(live: LiveTern, error: asyncio.CancelledError) -> TernFail
     return failure
 
 
-async def _bound_by_day(runtime: Runtime, live: LiveTern) -> None:
+async def _prepare(runtime: Runtime, request: RunRequest, live: LiveTern) -> None:
+    """What few Terns need before their first node."""
+    if live.resumes:
+        await live.journal.write_refused()
+    if request.attachments:  # until the log named them, the deletion of another thread could remove them
+        await write_files(live.store, request.attachments)
+    if runtime.plan.limits is None:
+        return
     day = await spent_today(runtime, utc_now().date().isoformat())
     if day is not None:
         live.meter.bound_by(day)

@@ -196,6 +196,8 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
         await calibrate(plan, request.messages, fixed, reply.usage.input_tokens)
     if (reply.tool_calls and tools) or job.goes_on or job.journal.begun:
         await job.journal.keep(step, "model", msgspec.to_builtins(reply))
+    else:
+        job.journal.last = step, reply
     return reply
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,37 @@ async def test_the_store_fails_at_any_of_its_calls(tmp_path: Path, kind: str, fa
             assert outcome.code == f"store.{fault}", at
         else:
             assert outcome.status is TernStatus.ANSWERED, at
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+@pytest.mark.parametrize("kind", STORES)
+async def test_a_key_comes_again_after_the_store_failed_at_any_of_its_calls(
+    tmp_path: Path, kind: str, lasting: bool
+) -> None:
+    """What the store refused is in the App: neither a tool nor a model that has answered is asked again."""
+    whole = Counter({("finder", "answer"): 2, ("find", "tool"): 2, ("keeper", "answer"): 1})
+    for at in range(1, await counted(kind, tmp_path) + 1):
+        armed: list[Faults] = []
+
+        def prepare(faults: Faults, at: int = at, armed: list[Faults] = armed) -> None:
+            armed.append(faults)
+            faults.arm(at, fail("disk-full", sqlite=kind == "sqlite"), lasting=lasting)
+
+        async def run(app: App, armed: list[Faults] = armed) -> Any:
+            before = len(fault_desk.desk.paid)
+            with suppress(AgbossError):
+                await ask(app, idempotency_key="k")
+            armed[0].heal()
+            try:
+                result = await ask(app, idempotency_key="k")
+            except AgbossError as error:  # it could be stored as failed
+                result: Any = error.run
+            paid = Counter(one for one in fault_desk.desk.paid[before:] if one in whole)
+            return result, paid
+
+        _, (result, paid) = await episode(kind, tmp_path / str(at), run, prepare=prepare)
+        assert result.status in (TernStatus.ANSWERED, TernStatus.FAILED), at
+        assert paid == whole if result.status is TernStatus.ANSWERED else paid <= whole, at
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
