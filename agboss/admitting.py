@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -43,11 +42,13 @@ async def _prepared(runtime: Runtime, request: RunRequest, ticket: int) -> LiveT
 
 
 async def _with_files(runtime: Runtime, request: RunRequest, ticket: int) -> LiveTern | RunResult:
-    """The bytes of attachments are there before anybody can see that the Tern runs, wherever its process dies."""
+    """The bytes of attachments are there before anybody can see that the Tern runs, wherever its process dies.
+
+    Where they cannot be written, nothing is stored, so that the log names no bytes that are not there.
+    """
     live: LiveTern | RunResult | None = None
     try:
-        with suppress(AgbossError):  # told when they are written again, then by a Tern that is stored as failed
-            await write_files(runtime.store, request.attachments)
+        await write_files(runtime.store, request.attachments)
         live = await _admitted(runtime, request, ticket)
         return live
     finally:

@@ -31,13 +31,15 @@ class Unbooked:
 
     def keep(self, live: LiveTern) -> None:
         """Keep all that a Tern has paid. Booking is idempotent: what is there already is not booked again."""
-        usage = tuple(live.meter.booked)
-        if usage:
-            outcome = MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), usage=usage)
-            self._waiting[live.key, live.number] = outcome
+        place = live.key, live.number
+        before = self._waiting.get(place)
+        kept = {item.step_key: item for item in (*(() if before is None else before.usage), *live.meter.booked)}
+        if kept:
+            usage = tuple(kept.values())
+            self._waiting[place] = MemoryOutcome(key=live.key, tern=live.number, now=utc_now(), usage=usage)
         refused = live.journal.refused
         if refused:
-            self._refused[live.key, live.number] = live.resumes, refused
+            self._refused[place] = live.resumes, refused
             if len(self._refused) > MOST_REFUSED:
                 del self._refused[next(iter(self._refused))]
 

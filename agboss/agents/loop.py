@@ -315,17 +315,16 @@ async def _run_call(job: AgentJob, tools: Mapping[str, BoundTool], call: ToolCal
 
 async def _run_once(job: AgentJob, tool: BoundTool, call: ToolCall) -> str:
     """The tool's result, from the journal when an earlier run of the Tern has it."""
-    name, costs = job.plan.name, list[tuple[str, str]]()
+    name, costs = job.plan.name, list[tuple[str, str, str]]()
     step, given = f"{job.step}.tool.{call.id}", f"{call.name} {call.arguments}"
 
     def report(usd: Decimal, what: str) -> None:
-        costs.append((str(usd), what))
-        job.meter.book_tool(tool.spec.name, usd, what or tool.spec.name)
+        costs.append((str(usd), what, job.meter.book_tool(tool.spec.name, usd, what, step)))
 
     done = job.journal.finished(step, given)
     if done is not None:
-        for usd, what in done["costs"]:
-            job.meter.book_tool(tool.spec.name, Decimal(usd), what or tool.spec.name, again=True)
+        for usd, what, key in done["costs"]:
+            job.meter.book_tool_again(tool.spec.name, Decimal(usd), what, key)
         return done["text"]
     context = replace(job.context, agent=name, call_id=call.id, report=report)
     permitted = await permit(tool, call, context, job.journal, job.step, job.warn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
@@ -205,7 +206,7 @@ class AppThreads:
             InvalidInputError: It belongs to another workflow, an id is not acceptable, or ``lines`` are no lines
                 (``copy.no-lines``).
         """
-        copy = stores.load_thread(lines)
+        copy = await asyncio.to_thread(stores.load_thread, lines)  # thousands of Terns take seconds
         name = self._lifecycle.assembly.spec.name
         if copy.workflow != name:
             raise InvalidInputError(

@@ -229,10 +229,18 @@ class Meter:
         for record in records:
             self._book(self._key(f"{strategy}.memory{self._later}"), record)
 
-    def book_tool(self, tool: str, usd: Decimal, what: str, *, again: bool = False) -> None:
-        """Book money that a tool reports, or has reported in an earlier run of the Tern."""
-        record = UsageRecord(caller=tool, model=what, purpose="tool", usd=usd, source="tool")
-        self._book(self._key(f"{tool}.cost"), record, again=again)
+    def book_tool(self, tool: str, usd: Decimal, what: str, step: str) -> str:
+        """Book money that a tool or an action reports from the call ``step``; gives the booking key.
+
+        Calls run side by side, and not all of them again in a later run: the key must not depend on their order.
+        """
+        key = self._key(f"{step}.cost{self._later}")
+        self._book(key, _tool_record(tool, usd, what))
+        return key
+
+    def book_tool_again(self, tool: str, usd: Decimal, what: str, key: str) -> None:
+        """Count money that an earlier run of the Tern has booked under ``key``."""
+        self._book(key, _tool_record(tool, usd, what), again=True)
 
     def step(self, node: str) -> None:
         """Count one node. Raises LimitExceededError."""
@@ -311,6 +319,10 @@ class Meter:
         count = self._keys.get(stem, 0) + 1
         self._keys[stem] = count
         return f"{self._prefix}{stem}.{count}"
+
+
+def _tool_record(tool: str, usd: Decimal, what: str) -> UsageRecord:
+    return UsageRecord(caller=tool, model=what or tool, purpose="tool", usd=usd, source="tool")
 
 
 def countable(usage: ModelUsage | UsageRecord) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
+from decimal import Decimal
 from typing import Any
 
 from agboss.agents import AgentJob, Listener, NodeAnswer, ViewBuilder, run_agent
@@ -78,20 +79,23 @@ async def _action(request: DispatchRequest, name: str) -> NodeAnswer:
     live = request.live
     plan = live.plan.actions[name]
     value = live.value if plan.spec.input is None else as_model(plan.spec.input, live.value, name)
-    limit = live.plan.history_limit
+
+    def report(usd: Decimal, what: str) -> None:
+        live.meter.book_tool(name, usd, what, step)
+
+    limit, step = live.plan.history_limit, f"{live.step(name)}.action"
     context = ActionContext(
         thread_id=live.thread,
         owner=live.owner,
         tern=live.number,
         agent=name,
         metadata=live.metadata,
-        report=lambda usd, what: live.meter.book_tool(name, usd, what or name),
+        report=report,
         task=live.task,
         input=value,
         answers=live.answers,
         history=live.window.terns[-limit:] if limit else (),
     )
-    step = f"{live.step(name)}.action"
     done = live.journal.finished(step)
     if done is not None:
         return NodeAnswer(text=done, value=_value(plan.spec, done))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 from msgspec import NODEFAULT
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo
+from msgspec.structs import fields as read_fields
 
 from agboss_memory.errors import CopyError, InvalidInputError
 from agboss_memory.messages import MOST_COUNT, MOST_USD, Block, Summary, Tern, as_utc
@@ -34,6 +37,11 @@ _PARTS: dict[str, tuple[str, type[Record]]] = {
 _R = TypeVar("_R", bound=Record)
 
 
+@cache
+def _fields(kind: type[Record]) -> tuple[FieldInfo, ...]:
+    return read_fields(kind)  # which compiles the annotations each time
+
+
 def dump_thread(copy: ThreadCopy) -> Iterator[str]:
     """The lines of a thread, each with its line end. Values that are a field's default are left out."""
     head = _plain(replace(copy, **{name: () for name, _ in _PARTS.values()}))
@@ -53,7 +61,7 @@ def _line(values: dict[str, Any]) -> str:
 
 
 def _plain(record: Record) -> dict[str, Any]:
-    values = ((field, getattr(record, field.name)) for field in fields(record))
+    values = ((field, getattr(record, field.name)) for field in _fields(type(record)))
     return {
         field.name: _value(value)
         for field, value in values
@@ -167,10 +175,15 @@ def _record(number: int, kind: type[_R], values: dict[str, Any]) -> _R:
 def _beyond(value: Any, path: str) -> str:
     """What is wrong with a number that not every store takes, empty when there is none."""
     if isinstance(value, Record):
-        inner = ((getattr(value, field.name), f"{path}.{field.name}") for field in fields(value))
+        inner = ((getattr(value, field.name), f"{path}.{field.name}") for field in _fields(type(value)))
         return next(filter(None, (_beyond(one, place) for one, place in inner)), "")
     if isinstance(value, tuple):
         return next(filter(None, (_beyond(one, path) for one in cast("tuple[Any, ...]", value))), "")
+    if isinstance(value, datetime):
+        try:
+            as_utc(value)
+        except OverflowError:
+            return f"{path} is no moment in UTC"
     if isinstance(value, int) and not 0 <= value <= MOST_COUNT:
         return f"{path} is no whole number from 0 to {MOST_COUNT}"
     if isinstance(value, Decimal) and not (value.is_finite() and 0 <= value <= MOST_USD):
@@ -180,7 +193,7 @@ def _beyond(value: Any, path: str) -> str:
 
 def _unknown(record: Record, values: Any, path: str) -> str:
     """The path of a key that no field has."""
-    names = {field.name for field in fields(record)}
+    names = {field.name for field in _fields(type(record))}
     for key, value in values.items():
         place = f"{path}.{key}"
         if key not in names:
@@ -242,7 +255,9 @@ def _last_results(copy: ThreadCopy) -> ThreadCopy:
         if message.role != "tool":
             places = {place: at for place, at in places.items() if place[0] != message.agent}
         if message.number in gone[message.agent]:
-            at = places[message.agent, message.tool_call_id]
+            at = places.get((message.agent, message.tool_call_id))
+            if at is None:  # numbers that do not go up: whoever takes the copy in refuses them
+                return copy
             kept[at] = replace(kept[at], message=replace(message, number=kept[at].message.number))
             continue
         places[message.agent, message.tool_call_id] = len(kept)

@@ -133,7 +133,8 @@ def _lease(connection: sqlite3.Connection, key: int, copy: ThreadCopy, now: date
         what = f"Tern {running} holds the thread, but {marked or 'none'} is marked as running"
         yield finding(copy, "check.running", what, _TAKE_OVER)
     if running and (not holder or until > to_micros(now + MOST_AHEAD)):
-        yield finding(copy, "check.lease", f"the lease of Tern {running} has no holder or no end", _TAKE_OVER)
+        fault = "ends in the far future, by a clock that was ahead: it counts as ended" if holder else "has no holder"
+        yield finding(copy, "check.lease", f"the lease of Tern {running} {fault}", _TAKE_OVER)
     if stop not in (0, running) and running:
         yield finding(copy, "check.stop", f"Tern {stop} was asked to end while {running} runs", _TAKE_OVER)
 

@@ -448,7 +448,7 @@ class SqliteStore:
 
     async def restore(self, copy: ThreadCopy) -> None:
         """See ``Store.restore``."""
-        refuse_invalid(copy)
+        await asyncio.to_thread(refuse_invalid, copy)
         await self._connection.write(partial(copying.restore, given=copy))
 
     async def check(self) -> tuple[Finding, ...]:

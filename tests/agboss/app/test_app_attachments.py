@@ -16,6 +16,7 @@ from agboss import (
     InvalidInputError,
     Message,
     ModelSpec,
+    RunResult,
     TaskStart,
     TernConflictError,
     UnknownThreadError,
@@ -170,21 +171,37 @@ async def test_a_file_that_vanishes_while_the_tern_runs_is_a_placeholder(
     assert after.content.endswith("What?\n[image cat.png (image/png, 14 B): not shown, it cannot be read]")
 
 
-async def test_files_that_cannot_be_kept_fail_the_turn_before_any_call(agboss_app: MakeApp, mock_llm: MockLlm) -> None:
+async def test_where_files_cannot_be_kept_nothing_is_stored_and_the_key_is_free(
+    agboss_app: MakeApp, mock_llm: MockLlm
+) -> None:
     class Full(MemoryFiles):
+        full = True
+
         async def write(self, request: FileWrite) -> str:
-            raise StoreError("store.file", "no space left", "make room")
+            if self.full:
+                raise StoreError("store.file", "no space left", "make room")
+            return await super().write(request)
+
+    files = Full()
 
     class FullStore(MemoryStore):
         @property
         def files(self) -> Full:
-            return Full()
+            return files
 
+    mock_llm(Seer).then_return(reply("A cat."))
     async with agboss_app(Seer, store=FullStore()) as app:
-        with pytest.raises(StoreError) as failed:
-            await app.execute("What?", attachments=[CAT])
-        assert failed.value.run.status == "failed"
-    assert mock_llm(Seer).requests == []
+
+        async def ask() -> RunResult:
+            return await app.execute("What?", thread="t", create_thread=True, idempotency_key="k", attachments=[CAT])
+
+        with pytest.raises(StoreError) as refused:
+            await ask()
+        assert (refused.value.code, refused.value.run) == ("store.file", None)
+        assert await app.threads.list() == ()
+        files.full = False
+        assert (await ask()).answer == "A cat."
+        assert files.lost([CAT.id]) == []
 
 
 async def test_the_bytes_are_there_before_the_turn_is_and_again_when_somebody_removed_them(

@@ -178,6 +178,18 @@ async def test_a_cost_that_a_store_would_not_take_is_refused_by_its_line(usd: st
     assert caught.value.code == "copy.malformed"
 
 
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+@pytest.mark.parametrize(
+    ("kind", "path"), [("thread", "created_at"), ("tern", "started_at"), ("message", "created_at")]
+)
+async def test_a_moment_that_utc_does_not_have_is_refused_by_its_line(kind: str, path: str, moment: str) -> None:
+    lines = await lines_of()
+    at = next(at for at, line in enumerate(lines) if json.loads(line)["type"] == kind)
+    wrong = changed(lines, at, lambda v: (v if kind == "thread" else v[kind]).update({path: moment}))
+    with pytest.raises(CopyError, match=rf"Line {at + 1} .*{path} is no moment in UTC"):
+        load_thread(wrong)
+
+
 async def test_b110_fields_that_are_missing_get_their_defaults() -> None:
     lines = await lines_of()
     bare = changed(lines, 1, lambda v: [v["tern"].pop(name) for name in ("agent", "path", "version", "tokens")])
@@ -194,6 +206,26 @@ def test_a_moment_without_a_zone_is_read_as_utc() -> None:
     loaded = load_thread(dump_thread(copy))
     moments = (loaded.created_at, loaded.updated_at, loaded.terns[0].tern.started_at, loaded.terns[0].tern.finished_at)
     assert set(moments) == {NOW}
+
+
+async def test_a_line_of_a_result_that_comes_twice_is_refused_by_whoever_takes_the_copy_in() -> None:
+    calls = (ToolCall(id="c", name="find"),)
+    asks = Message(role="assistant", tool_calls=calls, agent="a", number=1, tern=1)
+    found = Message(role="tool", content="x", tool_call_id="c", agent="a", number=2, tern=1)
+    said = [MessageCopy(message=message, place=place) for place, message in enumerate((asks, found, found))]
+    tern = Tern(number=1, task="q", answer="a", started_at=NOW, finished_at=NOW)
+    copy = ThreadCopy(
+        workflow="w",
+        thread="t",
+        owner=None,
+        created_at=NOW,
+        updated_at=NOW,
+        terns=(TernCopy(tern=tern),),
+        messages=tuple(said),
+    )
+    loaded = load_thread(dump_thread(copy))
+    with pytest.raises(CopyError, match="message"):
+        await MemoryStore().restore(loaded)
 
 
 async def test_b057_of_several_results_of_one_call_the_last_counts() -> None:
