@@ -23,7 +23,7 @@ def check_progress(summaries: Sequence[Summary], log: Sequence[Message], counter
     Raises:
         BrokenPromise: One is empty, or not smaller.
     """
-    size = {message.number: (message.tokens or 0) + PER_MESSAGE for message in log}
+    size = {message.number: (_shown(message) or 0) + PER_MESSAGE for message in log}
     rendered = {one.id: counter.count(numbered_summaries([one]))[0] for one in summaries}
     for one in summaries:
         must(bool(one.text.strip()), 4, f"the summary of {one.first} to {one.last} is empty")
@@ -36,6 +36,11 @@ def check_progress(summaries: Sequence[Summary], log: Sequence[Message], counter
             4,
             f"the summary of {one.first} to {one.last} has {rendered[one.id]} tokens, what it stands for {stood_for}",
         )
+
+
+def _shown(message: Message) -> int | None:
+    """Tokens of what stood in the window: the stub of a result that has one, which may be longer than a short result."""
+    return message.tokens if message.compressed_content is None else message.compressed_tokens
 
 
 def check_calls(calls: int, *, most: int = PER_TURN) -> None:
