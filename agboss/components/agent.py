@@ -254,6 +254,11 @@ def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec
         return model
     if isinstance(model, str):
         return ModelSpec(model)  # ids are checked at assembly
+    if not isinstance(model, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        text = f"{label}: model={quoted(model)}"
+        raise DeclarationError(
+            "declaration.invalid", text, "use 'provider:model', a ModelSpec, or a dict of its fields"
+        )
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -36,12 +36,15 @@ class Settings(BaseModel):
         return cast("object", data)
 
 
-class Price(Settings):
-    """Price of a model in US dollars per million tokens."""
+MOST_PRICE = 10**6
 
-    input: Decimal = Field(ge=0)
-    output: Decimal = Field(ge=0)
-    cache_read: Decimal | None = Field(default=None, ge=0)
+
+class Price(Settings):
+    """Price of a model in US dollars per million tokens, at most a million."""
+
+    input: Decimal = Field(ge=0, le=MOST_PRICE)
+    output: Decimal = Field(ge=0, le=MOST_PRICE)
+    cache_read: Decimal | None = Field(default=None, ge=0, le=MOST_PRICE)
 
 
 class ModelFields(Settings):

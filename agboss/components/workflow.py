@@ -112,6 +112,9 @@ def _settings(label: str, kind: str, value: Any) -> Any:
     model: type[parts.Settings] = getattr(parts, kind)
     if isinstance(value, model):
         return value
+    if not isinstance(value, Mapping):
+        text = f"{label}: {kind.lower()}={quoted(value)}"
+        raise DeclarationError("declaration.invalid", text, f"use {kind}(...), or a dict of its fields")
     try:
         return model.model_validate(value)
     except ValidationError as error:

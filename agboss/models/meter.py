@@ -184,14 +184,17 @@ class Meter:
     def begin_call(self, request: ModelRequest, node: str, *, again: bool = False) -> str:
         """Count a model call that is made now; gives its booking key. Raises LimitExceededError when a bound is reached.
 
-        With ``again`` an earlier run of the Tern made it: it is counted, and never refused.
+        With ``again`` an earlier run of the Tern made it: it is counted, never refused, and its key is that of a first run.
+        A later run has keys of its own: a process that stood still in the same call has paid for it too.
         """
         if not again:
             self.check_model(request.caller)
         self._tally.model_calls += 1
         self._again.model_calls += again
-        journaled = request.purpose in ("answer", "route")
-        return self._key(f"{node}.model" if journaled else f"{node}.model{self._later}")
+        if request.purpose not in ("answer", "route"):
+            return self._key(f"{node}.model{self._later}")
+        key = self._key(f"{node}.model")
+        return key if again or not self._later else key + self._later
 
     def end_call(
         self, key: str, spec: ModelSpec, request: ModelRequest, reply: ModelReply, *, again: bool = False
@@ -204,13 +207,14 @@ class Meter:
                 "return ModelReply(text=...) from generate()",
             )
         usage = reply.usage
-        if not countable(usage):
+        record = record_of(spec, request, usage, self._cost_of) if countable(usage) else None
+        if record is None or not countable(record):
             raise ModelError(
                 "model.bad-reply",
                 f"model {request.model!r} of {request.caller!r} reported {quoted(usage, 120)}",
-                f"report whole numbers of tokens from 0 to {MOST_COUNT}, and a finite cost of 0 or more",
+                f"report whole numbers of tokens from 0 to {MOST_COUNT}, and a cost from 0 to {MOST_USD} dollars by its price too",
             )
-        self._book(key, record_of(spec, request, usage, self._cost_of), again=again)
+        self._book(key, record, again=again)
         if not isinstance(reply.text, str):  # paid for all the same
             raise ModelError(
                 "model.bad-reply",
@@ -232,9 +236,10 @@ class Meter:
     def book_tool(self, tool: str, usd: Decimal, what: str, step: str) -> str:
         """Book money that a tool or an action reports from the call ``step``; gives the booking key.
 
-        Calls run side by side, and not all of them again in a later run: the key must not depend on their order.
+        Calls run side by side, and not all of them again in a later run: the key must not depend on their order. What a call
+        reports counts once, however often its process dies in it.
         """
-        key = self._key(f"{step}.cost{self._later}")
+        key = self._key(f"{step}.cost")
         self._book(key, _tool_record(tool, usd, what))
         return key
 

@@ -241,3 +241,18 @@ async def test_one_agent_is_a_workflow(agboss_app: MakeApp, mock_llm: MockLlm) -
         assert app.name == "billing-agent"
     assert result.path == ("task-start", "Billing Agent", "answer-finish")
     assert mock_llm(Billing).requests[0].system == "Be brief."
+
+
+@pytest.mark.parametrize("price", ["1e400", "10000000000", "-1", "NaN"])
+def test_a_price_that_no_ledger_could_hold_is_refused(price: str) -> None:
+    with pytest.raises(ValidationError, match="price"):
+        ModelSpec(MODEL, price={"input": price, "output": 0})
+
+
+def test_what_is_no_settings_model_is_told_with_its_value_and_what_to_write() -> None:
+    for name, text in (("limits", "Limits"), ("compaction", "Compaction"), ("defaults", "Defaults")):
+        with pytest.raises(AgbossError, match=rf"{name}=5 .*\n.*use {text}\(") as caught:
+            workflow(flow=chain(TaskStart, AnswerFinish), **{name: 5})(type("X", (), {}))  # pyright: ignore[reportArgumentType]
+        assert caught.value.code == "declaration.invalid"
+    with pytest.raises(AgbossError, match=r"model=5 .*\n.*use 'provider:model'"):
+        agent(model=5)(type("A", (), {}))  # pyright: ignore[reportArgumentType]
