@@ -208,21 +208,25 @@ def test_a_moment_without_a_zone_is_read_as_utc() -> None:
     assert set(moments) == {NOW}
 
 
-async def test_a_line_of_a_result_that_comes_twice_is_refused_by_whoever_takes_the_copy_in() -> None:
-    calls = (ToolCall(id="c", name="find"),)
-    asks = Message(role="assistant", tool_calls=calls, agent="a", number=1, tern=1)
-    found = Message(role="tool", content="x", tool_call_id="c", agent="a", number=2, tern=1)
-    said = [MessageCopy(message=message, place=place) for place, message in enumerate((asks, found, found))]
+def talk(said: tuple[Message, ...]) -> ThreadCopy:
+    """A thread of one Tern in which this was said."""
     tern = Tern(number=1, task="q", answer="a", started_at=NOW, finished_at=NOW)
-    copy = ThreadCopy(
+    return ThreadCopy(
         workflow="w",
         thread="t",
         owner=None,
         created_at=NOW,
         updated_at=NOW,
         terns=(TernCopy(tern=tern),),
-        messages=tuple(said),
+        messages=tuple(MessageCopy(message=message, place=place) for place, message in enumerate(said)),
     )
+
+
+async def test_a_line_of_a_result_that_comes_twice_is_refused_by_whoever_takes_the_copy_in() -> None:
+    calls = (ToolCall(id="c", name="find"),)
+    asks = Message(role="assistant", tool_calls=calls, agent="a", number=1, tern=1)
+    found = Message(role="tool", content="x", tool_call_id="c", agent="a", number=2, tern=1)
+    copy = talk((asks, found, found))
     loaded = load_thread(dump_thread(copy))
     with pytest.raises(CopyError, match="message"):
         await MemoryStore().restore(loaded)
@@ -244,21 +248,11 @@ async def test_b057_of_several_results_of_one_call_the_last_counts() -> None:
         result(7, "anew"),
         Message(role="user", content="elsewhere", agent="b", number=1, tern=1),
     )
-    tern = Tern(number=1, task="q", answer="a", started_at=NOW, finished_at=NOW)
     summaries = (
         SummaryCopy(summary=Summary(first=1, last=5, text="s", agent="a", id=1, kind="k", created_at=NOW)),
         SummaryCopy(summary=Summary(first=6, last=7, text="s", agent="a", id=2, kind="k", created_at=NOW)),
     )
-    copy = ThreadCopy(
-        workflow="w",
-        thread="t",
-        owner=None,
-        created_at=NOW,
-        updated_at=NOW,
-        terns=(TernCopy(tern=tern),),
-        messages=tuple(MessageCopy(message=message, place=place) for place, message in enumerate(said)),
-        summaries=summaries,
-    )
+    copy = replace(talk(said), summaries=summaries)
     loaded = load_thread(dump_thread(copy))
     assert [(item.message.number, item.message.content) for item in loaded.messages if item.message.agent == "a"] == [
         (1, ""),
