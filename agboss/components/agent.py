@@ -18,6 +18,7 @@ from agboss.components.metadata import (
     is_count,
     listed,
     settings_error,
+    wrong_kind,
 )
 from agboss.components.model_spec import ModelSpec, Thinking
 from agboss.components.naming import component_name, describe
@@ -255,10 +256,7 @@ def _model(label: str, model: ModelLike | Mapping[str, Any] | None) -> ModelSpec
     if isinstance(model, str):
         return ModelSpec(model)  # ids are checked at assembly
     if not isinstance(model, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        text = f"{label}: model={quoted(model)}"
-        raise DeclarationError(
-            "declaration.invalid", text, "use 'provider:model', a ModelSpec, or a dict of its fields"
-        )
+        raise wrong_kind(f"{label}: model", model, "use 'provider:model', a ModelSpec, or a dict of its fields")
     from pydantic import TypeAdapter, ValidationError
 
     try:

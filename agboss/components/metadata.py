@@ -143,6 +143,12 @@ def listed(label: str, name: str, given: Any) -> tuple[Any, ...]:
     raise DeclarationError("declaration.invalid", text, f"write {name}=[...]")
 
 
+def wrong_kind(owner: str, value: Any, remedy: str) -> DeclarationError:
+    """An argument that is neither what is asked for nor its fields."""
+    hint = f"call it: {value.__name__}(...)" if isinstance(value, type) else remedy
+    return DeclarationError("declaration.invalid", f"{owner}={quoted(cast('object', value))}", hint)
+
+
 def settings_error(owner: str, error: ValidationError) -> DeclarationError:
     """A pydantic error as one that names the component, the field, the value and what is wrong."""
     lines: list[str] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import agboss.components as parts  # settings are loaded where somebody sets them
 from agboss.components.inherited import Inherited, inherited
 from agboss.components.injection import Provider, ProviderLike, provide_class
-from agboss.components.metadata import ComponentSpec, attach_component, docstring, listed, settings_error
+from agboss.components.metadata import ComponentSpec, attach_component, docstring, listed, settings_error, wrong_kind
 from agboss.components.naming import check_name, describe
 from agboss.errors import DeclarationError
 from agboss_memory.wording import quoted
@@ -113,8 +113,7 @@ def _settings(label: str, kind: str, value: Any) -> Any:
     if isinstance(value, model):
         return value
     if not isinstance(value, Mapping):
-        text = f"{label}: {kind.lower()}={quoted(value)}"
-        raise DeclarationError("declaration.invalid", text, f"use {kind}(...), or a dict of its fields")
+        raise wrong_kind(f"{label}: {kind.lower()}", value, f"use {kind}(...), or a dict of its fields")
     try:
         return model.model_validate(value)
     except ValidationError as error:
