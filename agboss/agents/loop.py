@@ -325,8 +325,10 @@ async def _run_once(job: AgentJob, tool: BoundTool, call: ToolCall) -> str:
 
     done = job.journal.finished(step, given)
     if done is not None:
-        for usd, what, key in done["costs"]:
-            job.meter.book_tool_again(tool.spec.name, Decimal(usd), what, key)
+        for number, (usd, what, *key) in enumerate(done["costs"], 1):  # earlier files have no key
+            job.meter.book_tool_again(
+                tool.spec.name, Decimal(usd), what, key[0] if key else f"{tool.spec.name}.cost.{number}"
+            )
         return done["text"]
     context = replace(job.context, agent=name, call_id=call.id, report=report)
     permitted = await permit(tool, call, context, job.journal, job.step, job.warn)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +45,17 @@ async def test_what_calls_of_one_tool_cost_is_booked_whichever_of_them_had_to_wa
         stored = sum(item.usd or 0 for item in tern.usage if item.model == "shop")
         assert (done.spend, info.spend, booked, stored) == (101, 101, 101, 101)
         assert await app.threads.check() == ()
+
+
+async def test_a_journal_of_an_earlier_release_tells_no_key_of_a_cost(tmp_path: Path) -> None:
+    models = ScriptedModels()
+    models.llm(Buyer).then_return([call_tool(buy, usd=1), call_tool(buy, usd=100)], reply("Done."))
+    async with create_app(Buyer, store=f"sqlite:///{tmp_path}/p.db", models=models) as app:
+        await app.execute("Buy.", thread="t", create_thread=True)
+        with closing(sqlite3.connect(tmp_path / "p.db")) as file:
+            ((key, outcome),) = file.execute("SELECT step_key, outcome FROM steps WHERE kind = 'tool'").fetchall()
+            told = json.loads(outcome)
+            told["costs"] = [cost[:2] for cost in told["costs"]]
+            file.execute("UPDATE steps SET outcome = ? WHERE step_key = ?", (json.dumps(told), key))
+            file.commit()
+        assert (await app.resume("t", True)).spend == 101
