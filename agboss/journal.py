@@ -53,8 +53,8 @@ class Journal:
         self._meter = meter
         self._steps = {step.key: step for step in steps} if steps else {}
         self._refused = {step.key: step for step in refused if step.key not in self._steps} if refused else {}
-        self.last: tuple[str, Struct, str] | None = None
-        """The name of the last call of a model, which is not kept because nothing follows it, its reply and its booking key."""
+        self.last: tuple[str, Struct] | None = None
+        """The name of the last call of a model, which is not kept because nothing follows it, and its reply."""
 
     @property
     def begun(self) -> bool:
@@ -82,8 +82,8 @@ class Journal:
         found = tuple(self._refused.values())
         if self.last is None:
             return found
-        name, reply, booking = self.last
-        return (*found, _step(name, "model", msgspec.to_builtins(reply) | {"booking": booking}, ""))
+        name, reply = self.last
+        return (*found, _step(name, "model", msgspec.to_builtins(reply), ""))
 
     async def write_refused(self) -> None:
         """Write what no store has yet. Raises as ``keep``."""

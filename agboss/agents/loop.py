@@ -185,8 +185,6 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
     )
     again = done is not None
     booking = job.meter.begin_call(request, plan.name, again=again)
-    if again:
-        booking = done.pop("booking", booking)
     reply = msgspec.convert(done, ModelReply) if again else await plan.model.open().generate(request)
     job.meter.end_call(booking, plan.model.spec, request, reply, again=again)
     if again:
@@ -197,9 +195,9 @@ async def _ask(job: AgentJob, view: AgentView, tools: Mapping[str, BoundTool], i
         fixed = (request.system, *(tool.schema_text for tool in tools.values()))
         await calibrate(plan, request.messages, fixed, reply.usage.input_tokens)
     if (reply.tool_calls and tools) or job.goes_on or job.journal.begun:
-        await job.journal.keep(step, "model", msgspec.to_builtins(reply) | {"booking": booking})
+        await job.journal.keep(step, "model", msgspec.to_builtins(reply))
     else:
-        job.journal.last = step, reply, booking
+        job.journal.last = step, reply
     return reply
 
 

@@ -184,17 +184,14 @@ class Meter:
     def begin_call(self, request: ModelRequest, node: str, *, again: bool = False) -> str:
         """Count a model call that is made now; gives its booking key. Raises LimitExceededError when a bound is reached.
 
-        With ``again`` an earlier run of the Tern made it: it is counted, never refused, and its key is that of a first run.
-        A later run has keys of its own: a process that stood still in the same call has paid for it too.
+        With ``again`` an earlier run of the Tern made it: it is counted, and never refused.
         """
         if not again:
             self.check_model(request.caller)
         self._tally.model_calls += 1
         self._again.model_calls += again
-        if request.purpose not in ("answer", "route"):
-            return self._key(f"{node}.model{self._later}")
-        key = self._key(f"{node}.model")
-        return key if again or not self._later else key + self._later
+        journaled = request.purpose in ("answer", "route")
+        return self._key(f"{node}.model" if journaled else f"{node}.model{self._later}")
 
     def end_call(
         self, key: str, spec: ModelSpec, request: ModelRequest, reply: ModelReply, *, again: bool = False

@@ -14,7 +14,7 @@ import crash_desk
 import crashing_desk
 import pytest
 
-from agboss import ModelReply, ModelRequest, ModelUsage, TernCancelledError, agent, create_app
+from agboss import TernCancelledError, agent, create_app
 from agboss.errors import LeaseLostError
 from agboss.testing import MakeApp, MockLlm
 from agboss_memory import TernStatus
@@ -226,41 +226,3 @@ async def test_what_a_dead_process_spent_is_booked_whatever_becomes_of_its_turn(
         assert len(first.usage) == 5
         assert len(second.usage) == 6
         assert await app.threads.check() == ()
-
-
-async def test_a_process_that_stood_still_in_a_call_books_it_beside_the_one_that_went_on(tmp_path: Path) -> None:
-    """Both have paid for the same call of the same Tern; the sleeper writes nothing else."""
-
-    class Paid:
-        def __init__(self, usd: int, wait: bool = False) -> None:
-            self.usd = Decimal(usd)
-            self.entered, self.awake = asyncio.Event(), asyncio.Event()
-            if not wait:
-                self.awake.set()
-
-        async def generate(self, request: ModelRequest) -> ModelReply:
-            self.entered.set()
-            await self.awake.wait()
-            return ModelReply(text=f"for {self.usd}", usage=ModelUsage(usd=self.usd))
-
-    @agent(name="payer", model="ollama:stub", prompt="x")
-    class Payer: ...
-
-    url = f"sqlite:///{tmp_path}/x.db?synchronous=NORMAL"
-    sleeper, awake = Paid(1, wait=True), Paid(100)
-    async with create_app(Payer, store=url, models={"ollama:stub": sleeper}) as first:
-        asked = asyncio.create_task(first.execute("q", thread="t", create_thread=True, idempotency_key="k"))
-        await sleeper.entered.wait()
-        with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
-            (holder,) = connection.execute("SELECT holder FROM threads").fetchone()
-        release_holder(holder)  # as if its process were gone
-        async with create_app(Payer, store=url, models={"ollama:stub": awake}) as second:
-            assert (await second.execute("q", thread="t", idempotency_key="k")).answer == "for 100"
-            sleeper.awake.set()
-            with pytest.raises(LeaseLostError):
-                await asked
-            await first.execute("next", thread="t")  # the refused booking is stored before the next Tern
-            told = (await second.threads.get("t")).terns[0]
-            assert (told.answer, sorted(item.usd or 0 for item in told.usage)) == ("for 100", [1, 100])
-            assert (await second.spend()).spend == 102
-            assert await second.threads.check() == ()
